@@ -48,8 +48,8 @@ volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 
 runtime: $(STAMP)  ## Compile the C parts to the bitcode that stands beside them, and test that it does
 	@$(BIN)/python -c 'import ziglang' 2>/dev/null || $(INSTALL) '.[runtime]'
-	@$(BIN)/python -m tilewright.native.clang $$(find src -name '*.c')
-	@$(BIN)/pytest -n 0 tests/unit/native/test_bitcode.py tests/unit/native/test_header.py
+	@$(BIN)/python -m tilewright.ground.native.clang $$(find src -name '*.c')
+	@$(BIN)/pytest -n 0 tests/unit/ground/native/test_bitcode.py tests/unit/ground/native/test_header.py
 
 sanitize: $(STAMP)  ## Test the C parts under the address, undefined-behaviour and thread sanitizers
 	@$(BIN)/pytest -m "volume or not volume" tests/native_c
@@ -59,16 +59,16 @@ numba: $(STAMP)  ## numba-cuda's own tests on the simulated GPU, compared with t
 
 triton: $(STAMP)  ## Install Triton and torch, and test them on the simulated GPU
 	@$(BIN)/python -c 'import torch, triton' 2>/dev/null || $(INSTALL) '.[triton]'
-	@$(BIN)/pytest -n 0 tests/unit/drivers/test_torch_cuda.py tests/unit/drivers/test_triton_cuda.py \
+	@$(BIN)/pytest -n 0 tests/unit/frontends/test_torch_cuda.py tests/unit/frontends/test_triton_cuda.py \
 	  tests/hardware/test_recordings.py
 
 cute: $(STAMP)  ## Install CuTe DSL and torch, and test them on the simulated GPU
 	@$(BIN)/python -c 'import torch, cutlass.cute' 2>/dev/null || $(INSTALL) '.[cute]' torch
-	@$(BIN)/pytest -n 0 tests/unit/drivers/test_cute_cuda.py
+	@$(BIN)/pytest -n 0 tests/unit/frontends/test_cute_cuda.py
 
 cupy: $(STAMP)  ## Install CuPy, and test it on the simulated GPU
 	@$(BIN)/python -c 'import importlib.util; assert importlib.util.find_spec("cupy")' 2>/dev/null || $(INSTALL) '.[cupy]'
-	@$(BIN)/pytest -n 0 tests/unit/drivers/test_cupy.py
+	@$(BIN)/pytest -n 0 tests/unit/frontends/test_cupy.py
 
 lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict, and warnings of long files and functions
 	@$(BIN)/python .ci/sizes.py

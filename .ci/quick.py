@@ -34,12 +34,12 @@ SMOKE = (
     "tests/unit/test_version.py",
     "tests/unit/test_settings.py",
     "tests/unit/cli/test_command_line.py",
-    "tests/unit/engine/test_engine.py",
-    "tests/unit/programs/test_program.py",
-    "tests/unit/programs/test_nvrtc.py",
-    "tests/unit/drivers/test_programs.py",
-    "tests/unit/machine/test_occupancy.py",
-    "tests/unit/simt/test_printing.py",
+    "tests/unit/multiply/engine/test_engine.py",
+    "tests/unit/simulate/programs/test_program.py",
+    "tests/unit/simulate/programs/test_nvrtc.py",
+    "tests/unit/frontends/test_programs.py",
+    "tests/unit/simulate/machine/test_occupancy.py",
+    "tests/unit/simulate/test_printing.py",
     "tests/meta/test_habits.py",
     "tests/meta/test_environments.py",
 )
@@ -87,7 +87,7 @@ def _of_one(file: Path, suite: dict[str, Path]) -> list[str]:
 
 
 def _mirrors(file: Path, test: Path) -> bool:
-    """Whether a test is in the folder of tests of the file's room: src/tilewright/simt has tests/unit/simt."""
+    """Whether a test is in the folder of tests of the file's room: src/tilewright/simt has tests/unit/simulate."""
     return file.parts[2:3] == test.parts[2:3] or len(file.parts) <= 3
 
 

@@ -18,11 +18,11 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import machine
-from tilewright.backends import ranking
-from tilewright.backends.estimates import Candidate
 from tilewright.machine import Gpu
-from tilewright.problem.dtypes import element
-from tilewright.problem.kind import Kind
+from tilewright.multiply.backends import ranking
+from tilewright.multiply.backends.estimates import Candidate
+from tilewright.multiply.problem.dtypes import element
+from tilewright.multiply.problem.kind import Kind
 
 
 def predicted(one: Candidate, batch: int, extents: tuple[int, int, int], gpu: Gpu) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 import tilewright as tw
 import tilewright.simt
 from tilewright.gpu.tensor_maps import TensorMap
-from tilewright.prediction.products import Product, predict_product
+from tilewright.observe.prediction.products import Product, predict_product
 from tilewright.programs import Program
 
 TILE, DEPTH = 128, 64

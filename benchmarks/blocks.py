@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from measuring import Spread, arguments, publish, table
 
-from tilewright.machine.sizes import size_bytes, size_text
+from tilewright.simulate.machine.sizes import size_bytes, size_text
 
 _HEAD = """
 import json, os, pathlib, resource, sys, time

@@ -20,8 +20,8 @@ import measuring
 import numpy as np
 from measuring import Spread
 
-from tilewright.machine import gpu
-from tilewright.profiling import cache
+from tilewright.observe.profiling import cache
+from tilewright.simulate.machine import gpu
 
 BLOCKS, WARPS, RESIDENT, SECTORS = 4096, 8, 4, 4
 Pattern = Callable[[np.random.Generator, int], np.ndarray]

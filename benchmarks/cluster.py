@@ -26,10 +26,10 @@ import distributed
 import measuring
 import numpy as np
 
-from tilewright.blocks.planning import BlockPlan
-from tilewright.blocks.stores import created
-from tilewright.engine import outside
-from tilewright.engine.request import Request
+from tilewright.multiply.blocks.planning import BlockPlan
+from tilewright.multiply.blocks.stores import created
+from tilewright.multiply.engine import outside
+from tilewright.multiply.engine.request import Request
 
 #: Rows and columns of a product that makes workers compile what they need.
 WARM = 512

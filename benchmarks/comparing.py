@@ -18,8 +18,8 @@ from typing import Any
 import measuring
 import numpy as np
 
-from tilewright.rates import store, sweeping
-from tilewright.rates.compare import Comparison, compare
+from tilewright.show.rates import store, sweeping
+from tilewright.show.rates.compare import Comparison, compare
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ from cpu_works import WORKS, Work
 from rich.progress import Progress
 
 import tilewright as tw
-from tilewright.rates.turns import settle
+from tilewright.show.rates.turns import settle
 
 #: Seconds that a block of calls should take.
 BLOCK_SECONDS = 0.02

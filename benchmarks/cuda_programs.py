@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.drivers.cuda_programs import process, source
-from tilewright.programs.toolkits import vendor_program
+from tilewright.frontends.programs import process, source
+from tilewright.simulate.programs.toolkits import vendor_program
 
 _LIST = Path(__file__).with_suffix(".toml")
 _SOURCES = (".cu", ".cpp", ".c")

@@ -13,9 +13,9 @@ from unittest import mock
 
 import numpy as np
 
-from tilewright.simt.run import allocations, resident
-from tilewright.simt.run.arena import Arena
-from tilewright.simt.state import SLACK_BYTES
+from tilewright.simulate.run import allocations, resident
+from tilewright.simulate.run.arena import Arena
+from tilewright.simulate.state import SLACK_BYTES
 
 _FILL = 0xA5
 

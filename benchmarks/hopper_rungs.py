@@ -14,15 +14,15 @@ import numpy as np
 
 from tilewright import machine
 from tilewright.gpu.tensor_maps import TensorMap
-from tilewright.prediction import workload
-from tilewright.prediction.crew import watched
-from tilewright.prediction.deadline import Deadline
-from tilewright.prediction.model import Model
+from tilewright.observe.prediction import workload
+from tilewright.observe.prediction.crew import watched
+from tilewright.observe.prediction.deadline import Deadline
+from tilewright.observe.prediction.model import Model
 from tilewright.profiling import instruments, of_run
 from tilewright.programs import Program
 from tilewright.simt import launch
-from tilewright.simt.observer import Part
-from tilewright.simt.run.staged_launch import alone
+from tilewright.simulate.observer import Part
+from tilewright.simulate.run.staged_launch import alone
 
 SOURCE = Path(__file__).with_suffix(".cu")
 GPU = "h100"

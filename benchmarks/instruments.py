@@ -20,10 +20,10 @@ import simt_speed
 from tilewright import machine, profiling
 from tilewright.checking import Checks
 from tilewright.instruments import Banks, Coalescing, Divergence, Mix
-from tilewright.kernels import catalogue
+from tilewright.multiply.kernels import catalogue
 from tilewright.simt import Run
-from tilewright.simt.events import GLOBAL_BASE, Instrument
-from tilewright.simt.observer import Launch
+from tilewright.simulate.events import GLOBAL_BASE, Instrument
+from tilewright.simulate.observer import Launch
 
 #: The measured commands, with the instruments of a launch.
 CASES: dict[str, Callable[[], Sequence[Instrument]]] = {

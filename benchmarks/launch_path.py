@@ -20,7 +20,7 @@ import numpy as np
 from numba import cuda
 
 import tilewright as tw
-from tilewright.simt.run.execution import Execution
+from tilewright.simulate.run.execution import Execution
 
 _ROOT = str(Path(tw.__file__).parent)
 #: Launches before the counted one: code is made, compiled better and taken over in the first ones.

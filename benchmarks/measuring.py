@@ -19,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.rates.conditions import conditions
+from tilewright.show.rates.conditions import conditions
 
 #: Width of a table in a file, in columns.
 WIDTH = 120

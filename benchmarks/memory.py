@@ -28,7 +28,7 @@ import measuring
 import numpy as np
 
 from tilewright import simt
-from tilewright.kernels import catalogue
+from tilewright.multiply.kernels import catalogue
 from tilewright.programs import Program
 
 KERNELS = Path(__file__).parent / "speed_kernels"

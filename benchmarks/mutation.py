@@ -32,10 +32,10 @@ from ptx_changes import Stock, mutated
 import tilewright as tw
 from tilewright.errors import LimitError, TilewrightError, TranslatorError
 from tilewright.instruments import Banks, Coalescing
-from tilewright.instruments.convergence import Convergence
-from tilewright.instruments.shadow.memory import MemoryCheck
-from tilewright.instruments.tensor_memory import TensorMemory
-from tilewright.simt.events import Instrument
+from tilewright.observe.instruments.convergence import Convergence
+from tilewright.observe.instruments.shadow.memory import MemoryCheck
+from tilewright.observe.instruments.tensor_memory import TensorMemory
+from tilewright.simulate.events import Instrument
 
 LIMIT_SECONDS = 0.5
 SLACK_SECONDS = 5.0  # of the process's own time, because a limit does not count translation

@@ -6,11 +6,11 @@ import functools
 import re
 from collections.abc import Callable
 
-from tilewright.native import private
-from tilewright.native.compiler import compiler
-from tilewright.native.store import room
-from tilewright.simt.run import execution, job, kernels
-from tilewright.simt.run.compiler import Host, host
+from tilewright.ground.native import secure_files
+from tilewright.ground.native.compiler import compiler
+from tilewright.ground.native.store import room
+from tilewright.simulate.run import execution, job, kernels
+from tilewright.simulate.run.compiler import Host, host
 
 #: What a host must not have, by its name. Source: x86-64 psABI, "Micro-Architecture Levels" (v3 and v2).
 WITHOUT = {
@@ -31,7 +31,7 @@ def features(name: str) -> str:
 def _made(name: str) -> tuple[Callable[[], Host], Callable[[], kernels.KernelStore]]:
     if name == "own":
         return host, kernels.kernel_store
-    narrow, store = Host(features(name), folder=room(private.TRANSLATIONS)), kernels.KernelStore()
+    narrow, store = Host(features(name), folder=room(secure_files.TRANSLATIONS)), kernels.KernelStore()
     return lambda: narrow, lambda: store
 
 

@@ -1,8 +1,8 @@
 """Estimated times of ways to place the tiles of a float32 product larger than memory on the workers of a Dask cluster.
 
-Nothing is measured: the plan of `tilewright.blocks.planning` states bytes and steps, and the time is the longest of
-four bounds. Workers multiply and read at given rates, share the storage, and get tasks from one scheduler. Failures,
-work stealing and disks that slow down with many readers are left out.
+Nothing is measured: the plan of `tilewright.multiply.blocks.planning` states bytes and steps, and the time is the
+longest of four bounds. Workers multiply and read at given rates, share the storage, and get tasks from one scheduler.
+Failures, work stealing and disks that slow down with many readers are left out.
 
 `matmul(..., client=client)` uses the first way: at least four tiles for each worker. The others are one tile for each
 worker; 2.5-D, with k in layers whose partial sums go through storage and are added at the end, which changes the bits;
@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 
 import measuring
 
-from tilewright.blocks.dealing import TILES_EACH
-from tilewright.blocks.planning import Rates, Sizes, plan
-from tilewright.machine.sizes import duration_text, size_bytes, size_text
+from tilewright.multiply.blocks.dealing import TILES_EACH
+from tilewright.multiply.blocks.planning import Rates, Sizes, plan
+from tilewright.simulate.machine.sizes import duration_text, size_bytes, size_text
 
 #: How `matmul(..., client=client)` places tiles.
 USED = f"{TILES_EACH} tiles each"

@@ -16,12 +16,12 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import machine
-from tilewright.backends import estimates
-from tilewright.backends.cuda import rearranging
-from tilewright.kernels import catalogue
-from tilewright.kernels.planes import Planes
 from tilewright.machine import Gpu
-from tilewright.prediction.products import Product, predict_product
+from tilewright.multiply.backends import estimates
+from tilewright.multiply.backends.cuda import rearranging
+from tilewright.multiply.kernels import catalogue
+from tilewright.multiply.kernels.planes import Planes
+from tilewright.observe.prediction.products import Product, predict_product
 from tilewright.simt import Memory
 
 #: Kernels, and their dtype.

@@ -22,11 +22,11 @@ import numpy as np
 from hopper_rungs import Rung, seconds
 
 from tilewright import catalogue, machine
-from tilewright.kernels.catalogue import Record
-from tilewright.prediction import walk
-from tilewright.prediction.products import Product, predict_product
-from tilewright.rates.plan import Asked, points, record_of
-from tilewright.rates.tables import GPU, table
+from tilewright.multiply.kernels.catalogue import Record
+from tilewright.observe.prediction import walk
+from tilewright.observe.prediction.products import Product, predict_product
+from tilewright.show.rates.plan import Asked, points, record_of
+from tilewright.show.rates.tables import GPU, table
 
 SIZE = 4096
 A6000 = {

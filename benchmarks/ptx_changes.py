@@ -15,8 +15,8 @@ import ptx_descriptors
 import ptx_instructions
 from ptx_instructions import Place
 
-from tilewright.ptx import parse, to_text
-from tilewright.ptx.tree import Instruction
+from tilewright.simulate.ptx import parse, to_text
+from tilewright.simulate.ptx.tree import Instruction
 
 KERNELS = Path(__file__).parent / "mutation_kernels"
 

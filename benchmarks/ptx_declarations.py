@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ptx_instructions import OFFSETS, Place
 
-from tilewright.ptx.tree import Label, Register, Symbol
+from tilewright.simulate.ptx.tree import Label, Register, Symbol
 
 
 def labels(place: Place) -> None:

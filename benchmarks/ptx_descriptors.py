@@ -9,7 +9,7 @@ import random
 
 from ptx_instructions import Place, changed_operands
 
-from tilewright.ptx import tree
+from tilewright.simulate.ptx import tree
 
 #: Bits of the fields of a matrix descriptor: address, leading and other stride, version, base offset, swizzle.
 #: Source: PTX ISA, 9.7.15.5.1.2 and 9.7.16.4.1 (matrix descriptors).

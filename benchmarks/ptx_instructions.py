@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ptx_operands import changed_operand, operands, register_of
 
-from tilewright.ptx import tree
+from tilewright.simulate.ptx import tree
 
 #: Displacements that exceed some width of a sum or a shift.
 OFFSETS = (-1, 1, 3, 4, -4, 0x7F, 1 << 12, 1 << 16, -(1 << 16), 0x3FF00, (1 << 31) - 1, (1 << 31) - 16, -(1 << 31),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tilewright.ptx import tree
+from tilewright.simulate.ptx import tree
 
 #: What immediates become: edges of every width, small numbers, masks, and sizes of the arrays' own order.
 EDGES = (0, 1, -1, 2, 4, 31, 32, 33, 64, 255, 4096, 0x7FFF, 0xFFFF, 1 << 20, 0x55555555, 0x7FFFFFFF, 1 << 31,

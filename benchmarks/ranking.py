@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.backends import inventory
-from tilewright.backends.protocol import Choices
 from tilewright.errors import TilewrightError
 from tilewright.ladder import operands
-from tilewright.problem.dtypes import dtype
-from tilewright.problem.kind import Kind
-from tilewright.rates.tuner import FEW, predicted
-from tilewright.rates.turns import Ready, Spread, turns
+from tilewright.multiply.backends import inventory
+from tilewright.multiply.backends.protocol import Choices
+from tilewright.multiply.problem.dtypes import dtype
+from tilewright.multiply.problem.kind import Kind
+from tilewright.show.rates.tuner import FEW, predicted
+from tilewright.show.rates.turns import Ready, Spread, turns
 
 #: Large, small, few rows, many steps.
 SHAPES = ("1024x1024x1024", "4096x4096x1024", "256x256x256", "64x4096x512", "16x16x2048")

@@ -17,14 +17,14 @@ import measuring
 import numpy as np
 
 from tilewright import catalogue, machine
-from tilewright.kernels.catalogue import Record
 from tilewright.ladder import select
-from tilewright.prediction import sampling, workload
-from tilewright.prediction.deadline import Deadline
-from tilewright.prediction.model import Model
-from tilewright.prediction.workload import Requests, Workload
+from tilewright.multiply.kernels.catalogue import Record
+from tilewright.observe.prediction import sampling, workload
+from tilewright.observe.prediction.deadline import Deadline
+from tilewright.observe.prediction.model import Model
+from tilewright.observe.prediction.workload import Requests, Workload
 from tilewright.profiling import profile
-from tilewright.simt.run.staged_launch import alone
+from tilewright.simulate.run.staged_launch import alone
 
 GPU = machine.gpu("a6000")
 QUANTITIES: dict[str, Callable[[Requests], float]] = {

@@ -21,8 +21,8 @@ import narrow_hosts
 import numpy as np
 
 from tilewright import simt
-from tilewright.kernels import catalogue
 from tilewright.ladder import operands
+from tilewright.multiply.kernels import catalogue
 
 KERNELS = ("tiled", "results_8")
 Launch = Callable[..., simt.Run]

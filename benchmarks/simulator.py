@@ -25,8 +25,8 @@ import measuring
 import numpy as np
 
 from tilewright import simt
-from tilewright.kernels import catalogue
 from tilewright.ladder import operands
+from tilewright.multiply.kernels import catalogue
 
 EDGE = 16  # of tiled's tile
 LAUNCHES = 20  # of ours in a pair
@@ -119,7 +119,7 @@ def serve(size: int) -> None:
     """In the other process: run the kernel in Numba's simulator once for each line that arrives."""
     from numba import cuda
 
-    from tilewright.kernels.tiled import tiled
+    from tilewright.multiply.kernels.tiled import tiled
 
     kernel = cuda.jit(tiled("float32", EDGE))
     a, b = operands(size, size, size, "float32")

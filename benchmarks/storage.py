@@ -24,7 +24,7 @@ import h5py
 import measuring
 import numpy as np
 
-from tilewright.blocks.stores import created, existing, opened
+from tilewright.multiply.blocks.stores import created, existing, opened
 
 PANEL_ROWS, PANEL_COLUMNS, TILE = 1024, 4096, 4096
 PIECE = 1 << 20

@@ -93,7 +93,7 @@ def in_a_process(kind: str, size: int, command: str, features: str) -> dict[str,
 def launched(kind: str, size: int, command: str, features: str) -> dict[str, Any]:
     """Processor time of a kernel's first launch, after one of a small kernel."""
     import tilewright as tw
-    from tilewright.simt.run import compiler
+    from tilewright.simulate.run import compiler
 
     if features != "host":
         compiler.Host = functools.partial(compiler.Host, feature_text(features))

@@ -15,13 +15,13 @@ import measuring
 from rich.table import Table
 
 from tilewright import machine
-from tilewright.backends.ranking import chosen
-from tilewright.engine.promotion import ORDERS, Order, types
 from tilewright.errors import TilewrightError
-from tilewright.kernels import catalogue
 from tilewright.machine import Gpu
-from tilewright.problem.dtypes import DTYPES, Dtype, element
-from tilewright.problem.kind import Kind
+from tilewright.multiply.backends.ranking import chosen
+from tilewright.multiply.engine.promotion import ORDERS, Order, types
+from tilewright.multiply.kernels import catalogue
+from tilewright.multiply.problem.dtypes import DTYPES, Dtype, element
+from tilewright.multiply.problem.kind import Kind
 
 #: The formats of tensor cores that hold a dtype's values, and how many of their products make one.
 FORMATS = {

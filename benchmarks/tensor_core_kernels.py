@@ -18,8 +18,8 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import simt
-from tilewright.kernels.catalogue import Record, records
 from tilewright.ladder import operands
+from tilewright.multiply.kernels.catalogue import Record, records
 
 #: (m, n, k): ragged tiles, one element of many steps, ragged tiles of many steps.
 SHAPES = "129x257x65,1x1x4096,130x70x4099"

@@ -110,7 +110,7 @@ def rates(size: int, threads: int, rounds: int, host: str) -> list[dict[str, Any
     """Both kernels, in turns."""
     from simt_speed import prepared
 
-    from tilewright.kernels import catalogue
+    from tilewright.multiply.kernels import catalogue
 
     launches = {"mma.sync, float16": tensor(size, threads)}
     record = next(r for r in catalogue.records() if r.name == "results_8")

@@ -19,7 +19,7 @@ from guarded_memory import watched
 from tilewright.errors import TilewrightError
 from tilewright.programs import Program
 from tilewright.simt import Limits, launch
-from tilewright.simt.state import GLOBAL_BASE, TENSOR_MAGIC, TENSOR_MAP_RECORD
+from tilewright.simulate.state import GLOBAL_BASE, TENSOR_MAGIC, TENSOR_MAP_RECORD
 
 SHARED_BYTES, AXES, LIMIT_SECONDS = 32768, 5, 0.5
 LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%m, {{{at}}}], [%o];"

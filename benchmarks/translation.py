@@ -29,12 +29,14 @@ import measuring
 import numpy as np
 
 from tilewright import simt
-from tilewright.kernels import catalogue
 from tilewright.ladder import operands
-from tilewright.problem.reference import canonical
-from tilewright.programs import Program, listing
-from tilewright.simt.run import cache, compiler, kernels
-from tilewright.simt.translate import graph, translation
+from tilewright.multiply.kernels import catalogue
+from tilewright.multiply.problem.reference import canonical
+from tilewright.programs import Program
+from tilewright.simulate.programs import listing
+from tilewright.simulate.run import cache, compiler, kernels
+from tilewright.simulate.translate import translation
+from tilewright.simulate.translate.analysis import graph
 
 SIZE = 64
 #: Phase -> the module attribute of its function. The rest of the time is "other".

@@ -41,18 +41,18 @@ def translation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 @pytest.fixture(scope="session", autouse=True)
 def quick_code_lasts() -> Iterator[None]:
     """Kernels of tests stay in quick code, as they end before better code would help; test_tiers.py sets its own."""
-    from tilewright.simt.run import tiers
+    from tilewright.simulate.run import tiering
 
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(tiers, "WORTH_SECONDS", 10.0)
+        changed.setattr(tiering, "WORTH_SECONDS", 10.0)
         yield
 
 
 @pytest.fixture(scope="session")
 def opencl_device() -> Any:
     """This machine's first OpenCL device; tests are skipped, with the reason, where there is none."""
-    from tilewright.backends.opencl import choose
     from tilewright.errors import DeviceError, MissingExtraError
+    from tilewright.multiply.backends.opencl import choose
 
     try:
         found = choose("opencl")
@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("hardware")]
     if not marked:
         return
-    from tilewright.backends.cuda import device
+    from tilewright.multiply.backends.cuda import device
 
     if not device.available():
         for item in marked:

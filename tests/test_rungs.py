@@ -7,8 +7,8 @@ from family import gpu_of
 
 from tilewright import ladder
 from tilewright.errors import MemoryAccessError
-from tilewright.kernels import catalogue
-from tilewright.ladder.climber import mismatches
+from tilewright.multiply.kernels import catalogue
+from tilewright.show.ladder.climber import mismatches
 
 #: (m, n, k): single, odd, around a warp, whole tiles, oblong, and large enough for many blocks.
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (256, 256, 256)]
@@ -21,7 +21,8 @@ PUBLISHED = catalogue.find("tiled_published")
 def later(record: catalogue.Record, dtype: str) -> bool:
     """Whether a kernel is tried with a dtype by `make volume` alone.
 
-    Those of tensor cores are long to compile; `tests/unit/kernels/test_tensor_cores.py` tries one of each template.
+    Those of tensor cores are long to compile; `tests/unit/multiply/kernels/test_tensor_cores.py` tries one of each
+    template.
     """
     alike = record.name in ("semiring", "opencl_tiled", "opencl_register_tiled") and dtype in LATER
     return alike or record.bound is not None

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from speed_kernels import triton_kernels
 
-from tilewright.problem.dtypes import element
+from tilewright.multiply.problem.dtypes import element
 
 #: Names of element types, of Triton and of the table of dtypes.
 TYPES = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.report.console import VERSION
+from tilewright.show.report.console import VERSION
 
 PAGE = Path(__file__).resolve().parents[1] / "json.md"
 

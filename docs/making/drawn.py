@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright.instruments.addresses import AddressesResult
-from tilewright.instruments.banks import BANK_BYTES
-from tilewright.profiling import lanes
-from tilewright.profiling.counts import LANES, SECTOR_BYTES
-from tilewright.profiling.steps import Rectangle, steps
-from tilewright.profiling.watching import Operand, Watched
-from tilewright.report.charts import svg
-from tilewright.report.charts.drawing import TITLE_SIZE, Drawing
-from tilewright.simt.events import EventKind, Site
+from tilewright.observe.instruments.addresses import AddressesResult
+from tilewright.observe.instruments.banks import BANK_BYTES
+from tilewright.observe.profiling import lanes
+from tilewright.observe.profiling.counts import LANES, SECTOR_BYTES
+from tilewright.observe.profiling.steps import Rectangle, steps
+from tilewright.observe.profiling.watching import Operand, Watched
+from tilewright.show.report.charts import svg
+from tilewright.show.report.charts.drawing import TITLE_SIZE, Drawing
+from tilewright.simulate.events import EventKind, Site
 
 _ELEMENT = 4.4  #: Pixels of a matrix's element.
 _APART = 26  #: Between matrices.

@@ -119,7 +119,7 @@ class Examples:
 
 
 def _read_settings(text: str) -> None:
-    from tilewright import configuration
+    from tilewright.ground import configuration
 
     folder = Path("project")
     folder.mkdir(exist_ok=True)

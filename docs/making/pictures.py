@@ -15,10 +15,10 @@ import screens
 import speeds
 
 import tilewright as tw
-from tilewright.machine.alternatives import Demand
-from tilewright.profiling.watching import Watched, watch
-from tilewright.report.charts import ladder, occupancy, svg
-from tilewright.report.charts.records import Bars
+from tilewright.observe.profiling.watching import Watched, watch
+from tilewright.show.report.charts import ladder, occupancy, svg
+from tilewright.show.report.charts.records import Bars
+from tilewright.simulate.machine.alternatives import Demand
 
 FOLDER = Path(__file__).resolve().parents[1] / "pictures"
 _GPU = tw.machine.gpu("h100")

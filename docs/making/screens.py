@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tilewright.report.charts import svg
-from tilewright.report.charts.drawing import Drawing
+from tilewright.show.report.charts import svg
+from tilewright.show.report.charts.drawing import Drawing
 
 PAGE = Path(__file__).resolve().parents[1] / "ladder.md"
 COMMAND = "$ tilewright ladder"

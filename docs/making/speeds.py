@@ -9,8 +9,8 @@ import math
 import re
 from pathlib import Path
 
-from tilewright.report.charts import svg
-from tilewright.report.charts.drawing import TITLE_SIZE, Drawing
+from tilewright.show.report.charts import svg
+from tilewright.show.report.charts.drawing import TITLE_SIZE, Drawing
 
 PAGE = Path(__file__).resolve().parents[1] / "design" / "measurements.md"
 #: Rows of the page's table, and their names in the chart: what BLAS does well, what it does not, and what we lose.

@@ -14,9 +14,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tilewright.forking import wait_for_imports
-from tilewright.public import publish
-from tilewright.shown import Reports, Shown
+from tilewright.ground.display import Reports, Shown
+from tilewright.ground.forking import wait_for_imports
+from tilewright.ground.lazy_exports import publish
+from tilewright.ground.public_paths import keep_public_paths
 
 if sys.platform == "win32":
     raise ImportError(
@@ -24,26 +25,18 @@ if sys.platform == "win32":
     )
 
 if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test holds the two together
-    from tilewright import (
-        errors as errors,
-        instruments as instruments,
-        ladder as ladder,
-        machine as machine,
-        problem as problem,
-        programs as programs,
-        simt as simt,
-    )
-    from tilewright.backends.cuda import device as _cuda
-    from tilewright.backends.inventory import devices as devices
-    from tilewright.checking import check as check
-    from tilewright.drivers.session import simulated_gpu as simulated_gpu
-    from tilewright.engine.matmul import matmul as matmul, plan as plan
+    from tilewright import errors as errors, simulate as _simt
+    from tilewright.cli.notebook import load_ipython_extension as load_ipython_extension
     from tilewright.errors import KernelError as KernelError, TilewrightError as TilewrightError
-    from tilewright.kernels import catalogue as catalogue
-    from tilewright.notebook import load_ipython_extension as load_ipython_extension
-    from tilewright.prediction.launches import predict as predict, profile as profile
-    from tilewright.problem.algebra import Algebra as Algebra
-    from tilewright.problem.functions import (
+    from tilewright.frontends.session import simulated_gpu as simulated_gpu
+    from tilewright.ground.settings import Settings as Settings
+    from tilewright.multiply import problem as problem
+    from tilewright.multiply.backends.cuda import device as _cuda
+    from tilewright.multiply.backends.inventory import devices as devices
+    from tilewright.multiply.engine.matmul import matmul as matmul, plan as plan
+    from tilewright.multiply.kernels import catalogue as catalogue
+    from tilewright.multiply.problem.algebra import Algebra as Algebra
+    from tilewright.multiply.problem.functions import (
         absolute as absolute,
         astype as astype,
         ceil as ceil,
@@ -68,48 +61,54 @@ if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test hol
         tanh as tanh,
         where as where,
     )
-    from tilewright.rates.tuning import tune as tune
-    from tilewright.report.status import progress as progress
-    from tilewright.settings import Settings as Settings
+    from tilewright.observe import instruments as instruments
+    from tilewright.observe.checking import check as check
+    from tilewright.observe.prediction.launches import predict as predict, profile as profile
+    from tilewright.show import ladder as ladder
+    from tilewright.show.rates.tuning import tune as tune
+    from tilewright.show.report.status import progress as progress
+    from tilewright.simulate import machine as machine, programs as programs
     from tilewright.version import __version__ as __version__
 
     cuda = _cuda
+    simt = _simt
 
 
 def _reports() -> Reports:
-    from tilewright.report import records
+    from tilewright.show.report import records
 
     return records
 
 
 Shown.reports = _reports
 wait_for_imports()
+keep_public_paths()
 publish(
     __name__,
     {
-        "backends.inventory": "devices",
-        "checking": "check",
-        "drivers.session": "simulated_gpu",
-        "engine.matmul": "matmul plan",
+        "multiply.backends.inventory": "devices",
+        "observe.checking": "check",
+        "frontends.session": "simulated_gpu",
+        "multiply.engine.matmul": "matmul plan",
         "errors": "KernelError TilewrightError",
-        "notebook": "load_ipython_extension",
-        "prediction.launches": "predict profile",
-        "problem.algebra": "Algebra",
-        "problem.functions": "absolute astype ceil clip erf exp expm1 floor fma gelu log log1p logaddexp maximum "
-        "minimum relu requantise round sigmoid silu sqrt tanh where",
-        "rates.tuning": "tune",
-        "report.status": "progress",
-        "settings": "Settings",
+        "cli.notebook": "load_ipython_extension",
+        "observe.prediction.launches": "predict profile",
+        "multiply.problem.algebra": "Algebra",
+        "multiply.problem.functions": "absolute astype ceil clip erf exp expm1 floor fma gelu log log1p logaddexp "
+        "maximum minimum relu requantise round sigmoid silu sqrt tanh where",
+        "show.rates.tuning": "tune",
+        "show.report.status": "progress",
+        "ground.settings": "Settings",
         "version": "__version__",
     },
     {"matmul": "bmm dot einsum gemm mm multiply product", "devices": "device", "simulated_gpu": "gpu simulate"},
-    catalogue="kernels.catalogue",
-    cuda="backends.cuda.device",
+    catalogue="multiply.kernels.catalogue",
+    cuda="multiply.backends.cuda.device",
     errors="errors",
-    instruments="instruments",
-    ladder="ladder",
-    machine="machine",
-    problem="problem",
-    programs="programs",
-    simt="simt",
+    instruments="observe.instruments",
+    ladder="show.ladder",
+    machine="simulate.machine",
+    problem="multiply.problem",
+    programs="simulate.programs",
+    simt="simulate",
 )

@@ -8,6 +8,6 @@ Examples
 tensor([3., 3.])
 """
 
-from tilewright.engine.libraries.torch_operator import matmul
+from tilewright.multiply.engine.libraries.torch_operator import matmul
 
 __all__ = ["matmul"]

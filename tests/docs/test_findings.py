@@ -7,7 +7,7 @@ import re
 import pytest
 from examples import ROOT
 
-from tilewright.instruments.findings import codes
+from tilewright.observe.instruments.findings import codes
 
 PAGES = ROOT / "docs" / "findings"
 SEVERITIES = {"error": "an error", "warning": "a warning", "note": "a note"}

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.programs.program import Program, program_for
 from tilewright.simt import DeviceArray, Memory
+from tilewright.simulate.programs.program import Program, program_for
 
 Arguments = Callable[[np.random.Generator], tuple[Any, ...]]
 #: The arguments before the launch -> what the arrays at these positions hold after it.

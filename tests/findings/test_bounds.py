@@ -9,10 +9,10 @@ import pytest
 from case import Case
 
 from tilewright import profiling
-from tilewright.machine import limiters as names
-from tilewright.prediction import launches
+from tilewright.observe.prediction import launches
 from tilewright.simt import Memory
-from tilewright.simt.launch_request import LaunchRequest
+from tilewright.simulate.launch_request import LaunchRequest
+from tilewright.simulate.machine import limiters as names
 
 PATHS = [*corpus.files("correct"), *corpus.files("defects")]
 #: Files whose kernels are predicted in every run of the tests.

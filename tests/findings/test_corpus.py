@@ -9,7 +9,7 @@ from pathlib import Path
 import corpus
 import pytest
 
-from tilewright.instruments.findings import codes
+from tilewright.observe.instruments.findings import codes
 from tilewright.programs import Program
 
 #: What stands on a line that a code is reported for, as PTX; a launch has no instruction.

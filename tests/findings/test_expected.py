@@ -66,7 +66,7 @@ def test_what_costs_time_is_named_by_profile(path: Path) -> None:
         assert {(one.source, one.line, one.code) for one in seen.findings} == due(case, profile=True), case.name
 
 
-#: Those of tensor cores are checked in all their dtypes by tests/unit/kernels/test_tensor_cores.py.
+#: Those of tensor cores are checked in all their dtypes by tests/unit/multiply/kernels/test_tensor_cores.py.
 RECORDS = [r for r in tw.catalogue.records() if r.backend == "gpu" and not r.published and r.source != "TC"]
 
 

@@ -28,9 +28,9 @@ import numpy as np
 import racing
 
 from tilewright import machine, simt
-from tilewright.kernels import catalogue
 from tilewright.ladder import operands
-from tilewright.programs.residency import active_blocks
+from tilewright.multiply.kernels import catalogue
+from tilewright.simulate.programs.residency import active_blocks
 
 #: Counts that must agree exactly, simulated PTX against the hardware's machine code.
 EXACT = ("global_load_sectors", "global_store_sectors", "shared_load_wavefronts", "shared_store_wavefronts",
@@ -178,7 +178,7 @@ def shown_bars(found: dict[str, Any]) -> list[str]:
 def predictions(found: dict[str, Any], races: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     """For every rung that was raced: the measured time, the predicted one at the clock that was seen, their ratio."""
     from tilewright.errors import TilewrightError
-    from tilewright.prediction.products import Product, predict_product
+    from tilewright.observe.prediction.products import Product, predict_product
 
     gpu = simulated_gpu(found)
     for stage in ("race", "sizes"):

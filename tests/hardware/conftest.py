@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.backends.cuda import device
+from tilewright.multiply.backends.cuda import device
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from test_matrix_floats import STYLES, matrices, patterns
 from test_operand_widths import names_of
 
 from tilewright.programs import Program
-from tilewright.simt import isa
+from tilewright.simulate import isa
 
 #: `(program, grid, block, arguments)`.
 Launch = Callable[[Program, int, int, tuple[Any, ...]], Any]

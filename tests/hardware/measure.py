@@ -48,7 +48,7 @@ RACES = ((4096, 4096, 4096), (8192, 8192, 8192), (1024, 1024, 1024))
 
 
 def _opened() -> Any:
-    from tilewright.backends import inventory
+    from tilewright.multiply.backends import inventory
 
     return inventory.opened("cuda")
 
@@ -57,7 +57,7 @@ def verify(options: argparse.Namespace) -> Iterator[Item]:
     """Every kernel over shapes and dtypes: wrong elements, registers, seconds."""
     import verify as verifying
 
-    from tilewright.kernels import catalogue
+    from tilewright.multiply.kernels import catalogue
 
     opened = _opened()
     for record in catalogue.records():
@@ -77,7 +77,7 @@ def batches(options: argparse.Namespace) -> Iterator[Item]:
     """Four products in a launch of every kernel that takes them: bytes that differ from those alone, seconds."""
     import verify as verifying
 
-    from tilewright.kernels import catalogue
+    from tilewright.multiply.kernels import catalogue
 
     opened = _opened()
     for record in catalogue.records():
@@ -117,7 +117,7 @@ def bits(options: argparse.Namespace) -> Iterator[Item]:
     """Products of random registers by every form of the tensor cores; and those that show the alignment's floor."""
     import core_bits
 
-    from tilewright.backends.cuda import device
+    from tilewright.multiply.backends.cuda import device
 
     cc, launch = _opened().cc, device.launch
     for shape, name in core_bits.FLOORS:
@@ -158,8 +158,8 @@ STAGES: dict[str, Callable[[argparse.Namespace], Iterator[Item]]] = {
 
 def about(simulated: str) -> dict[str, Any]:
     """The device, the driver, versions and the date."""
-    from tilewright.backends.cuda import device
-    from tilewright.rates.conditions import conditions
+    from tilewright.multiply.backends.cuda import device
+    from tilewright.show.rates.conditions import conditions
 
     gpu = device.current()
     return {

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tilewright.ladder import operands
-from tilewright.problem import narrow
-from tilewright.problem.dtypes import element
-from tilewright.problem.reference import mismatches
+from tilewright.multiply.problem import narrow
+from tilewright.multiply.problem.dtypes import element
+from tilewright.multiply.problem.reference import mismatches
 
 #: Veltkamp's factor for float64. Source: Dekker, A floating-point technique for extending the available precision,
 #: Numerische Mathematik 18, 1971.

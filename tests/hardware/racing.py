@@ -15,8 +15,8 @@ import clocks
 import measure
 import numpy as np
 
-from tilewright.kernels import catalogue
-from tilewright.problem.dtypes import element
+from tilewright.multiply.kernels import catalogue
+from tilewright.multiply.problem.dtypes import element
 
 #: Dtypes of operands, in the issue's order.
 DTYPES = ("bfloat16", "float32", "int32", "float16", "int8", "float64", "float8_e4m3fn")
@@ -95,8 +95,8 @@ class Rung:
     """A kernel of the catalogue on buffers of the GPU."""
 
     def __init__(self, record: Any, given: Operands) -> None:
-        from tilewright.backends.cuda import current, products
-        from tilewright.backends.cuda.launches import Launches, pointer
+        from tilewright.multiply.backends.cuda import current, products
+        from tilewright.multiply.backends.cuda.launches import Launches, pointer
 
         m, n, k = given.shape
         device = current.device()

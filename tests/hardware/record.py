@@ -23,7 +23,7 @@ def cases(m: int, n: int, k: int, only: Sequence[str] = ()) -> list[tuple[Any, s
 
     `tiled_published` is left out: it reads out of bounds off its own shapes.
     """
-    from tilewright.kernels import catalogue
+    from tilewright.multiply.kernels import catalogue
 
     return [
         (record, dtype)
@@ -39,8 +39,8 @@ def launch_all(m: int, n: int, k: int, only: Sequence[str] = ()) -> None:
     """Launch every case once, checking each product, and print what was launched; one that fails is left out."""
     import oracle
 
-    from tilewright.backends.cuda import device
     from tilewright.ladder import operands
+    from tilewright.multiply.backends.cuda import device
 
     cc = device.compute_capability()
     for record, dtype in cases(m, n, k, only):

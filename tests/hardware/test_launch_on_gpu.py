@@ -9,11 +9,11 @@ import pytest
 from numba import cuda
 
 import tilewright as tw
-from tilewright.backends.cuda.device import launch
 from tilewright.errors import DeviceError, LaunchError
-from tilewright.kernels import catalogue
 from tilewright.ladder import operands
-from tilewright.problem.reference import same_bits
+from tilewright.multiply.backends.cuda.device import launch
+from tilewright.multiply.kernels import catalogue
+from tilewright.multiply.problem.reference import same_bits
 from tilewright.programs import Program
 
 pytestmark = pytest.mark.hardware
@@ -130,7 +130,7 @@ def test_dynamic_shared_memory_over_48_kib(compute_capability: tuple[int, int]) 
 
 
 def test_registers_are_the_assemblers(compute_capability: tuple[int, int]) -> None:
-    from tilewright.backends.cuda import device
+    from tilewright.multiply.backends.cuda import device
 
     for record in catalogue.records():
         if record.backend == "gpu" and not record.unfit(compute_capability):

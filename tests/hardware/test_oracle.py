@@ -8,10 +8,10 @@ import numpy as np
 import oracle
 import pytest
 
-from tilewright.kernels import catalogue
 from tilewright.ladder import operands
-from tilewright.problem.bounds import Bound
-from tilewright.problem.reference import same_bits
+from tilewright.multiply.kernels import catalogue
+from tilewright.multiply.problem.bounds import Bound
+from tilewright.multiply.problem.reference import same_bits
 
 #: A record of each order and dtype.
 CASES = sorted({

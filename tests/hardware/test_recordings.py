@@ -30,7 +30,7 @@ import verify
 
 import tilewright as tw
 from tilewright.errors import DeviceError
-from tilewright.kernels import catalogue
+from tilewright.multiply.kernels import catalogue
 
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.json"))
@@ -549,7 +549,7 @@ def test_verifying_needs_no_compiled_code_of_the_host(simulated: Any, monkeypatc
     def compiled(*_: Any, **__: Any) -> Any:
         raise RuntimeError("bitcode")
 
-    monkeypatch.setattr("tilewright.problem.reference._kernel", compiled)
+    monkeypatch.setattr("tilewright.multiply.problem.reference._kernel", compiled)
     oracle.expected.cache_clear()
     opened = measure._opened()
     for name, dtype in (("coalesced", "float32"), ("shared_memory_8", "float64"), ("tensor_core", "float16")):

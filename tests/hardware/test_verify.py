@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import verify
 
-from tilewright.backends import inventory
-from tilewright.kernels import catalogue, functors
+from tilewright.multiply.backends import inventory
+from tilewright.multiply.kernels import catalogue, functors
 from tilewright.programs import Program
 
 #: Recordings of real GPUs.

@@ -74,7 +74,7 @@ def batched(opened: Any, record: Any, dtype: str, shape: tuple[int, int, int]) -
 
 def predicted(record: Any, dtype: str, shape: tuple[int, int, int], gpu: Any) -> float:
     """The time that the model of a multiprocessor predicts."""
-    from tilewright.prediction.products import Product, predict_product
+    from tilewright.observe.prediction.products import Product, predict_product
 
     seconds: float = predict_product(record, Product(*shape, dtype), gpu, changes=False).seconds
     return seconds
@@ -82,8 +82,8 @@ def predicted(record: Any, dtype: str, shape: tuple[int, int, int], gpu: Any) ->
 
 def recording(device: str, shapes: Sequence[str], kernels: Sequence[str], *, predict: bool = False) -> dict[str, Any]:
     """Everything that is verified on a device; `kernels` are names, by default all."""
-    from tilewright.backends import inventory
-    from tilewright.kernels import catalogue
+    from tilewright.multiply.backends import inventory
+    from tilewright.multiply.kernels import catalogue
 
     opened: Any = inventory.opened(device)
     found = [

@@ -17,8 +17,8 @@ from pathlib import Path
 import vendor
 from harness import array_type, signature
 
-from tilewright.programs.assembler import find_assembler
-from tilewright.simt.isa import Form
+from tilewright.simulate.isa import Form
+from tilewright.simulate.programs.assembler import find_assembler
 
 _ZERO = 255  # the register that reads as 0
 _ALWAYS = 7  # the guard of an instruction without one

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import levels
 import numpy as np
 
-from tilewright.native.compiler import Library
-from tilewright.simt.code import LANES, Code, Value, element_type
-from tilewright.simt.isa.table import Form, Row, Table, lower
+from tilewright.ground.native.compiler import Library
+from tilewright.simulate.code import LANES, Code, Value, element_type
+from tilewright.simulate.isa.table import Form, Row, Table, lower
 
 #: "literal" makes every operand after the first a constant: what instruction operands mostly are, and what folds.
 SHAPES = ("vector", "scalar", "mixed")

@@ -16,8 +16,8 @@ from unittest import mock
 
 import narrow_hosts
 
-from tilewright.native.compiler import Compiler, Effort
-from tilewright.simt.run import kernels
+from tilewright.ground.native.compiler import Compiler, Effort
+from tilewright.simulate.run import kernels
 
 SWAPPED = os.environ.get("ISA_LEVELS") == "swapped"
 HOST = os.environ.get("ISA_HOST", "own")

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tilewright.programs.assembler import find_assembler
+from tilewright.simulate.programs.assembler import find_assembler
 
 _WORD = 0xFFFFFFFF
 _LINE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@(!?U?P\w+) )?([A-Z][\w.]*) ?([^;]*);")

@@ -13,8 +13,8 @@ from harness import array_type, from_array, signature, to_array
 
 from tilewright.programs import Program
 from tilewright.simt import launch
-from tilewright.simt.code import element_type
-from tilewright.simt.isa.table import Form
+from tilewright.simulate.code import element_type
+from tilewright.simulate.isa.table import Form
 
 #: The earlier value of a destination, which an inactive lane must keep.
 SENTINEL = 0x5A5A5A5A5A5A5A5A

@@ -11,8 +11,8 @@ import llvmlite.binding as llvm
 import pytest
 from harness import _FOOTER, function_text
 
-from tilewright.simt.isa import atomic, convert
-from tilewright.simt.isa.table import Table
+from tilewright.simulate.isa import atomic, convert
+from tilewright.simulate.isa.table import Table
 
 
 def assembly(table: Table, name: str) -> str:

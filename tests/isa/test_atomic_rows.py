@@ -12,8 +12,8 @@ import pytest
 from harness import CONTENDED, Compiled, array_type, forms_of, from_array, sample, signature, to_array
 from oracle_atomic import is_nan, new_value
 
-from tilewright.simt.isa import atomic
-from tilewright.simt.isa.table import Form
+from tilewright.simulate.isa import atomic
+from tilewright.simulate.isa.table import Form
 
 QUALIFIERS = ("sem", "scope", "space")
 

@@ -15,7 +15,7 @@ from test_atomic_rows import mismatches
 
 from tilewright.programs import Program
 from tilewright.simt import launch
-from tilewright.simt.isa import atomic
+from tilewright.simulate.isa import atomic
 
 MASK = 0xF00FA5A3
 LANES = 32

@@ -25,8 +25,8 @@ from oracle_float import (
     to_integer,
 )
 
-from tilewright.simt.isa.convert import rows
-from tilewright.simt.isa.table import Form
+from tilewright.simulate.isa.convert import rows
+from tilewright.simulate.isa.table import Form
 
 FORMS = forms_of(rows)
 DIRECTIONS = ("rn", "rz", "rm", "rp")

@@ -11,8 +11,8 @@ import pytest
 from harness import SHAPES, Compiled, assert_covers, differences, forms_of, sample, signature
 from oracle_float import FORMATS, Pair, canonical, columns, decode, encode, power, rectified, signed, to_integer
 
-from tilewright.simt.isa.convert_packed import rows
-from tilewright.simt.isa.table import Form
+from tilewright.simulate.isa.convert_packed import rows
+from tilewright.simulate.isa.table import Form
 
 FORMS = forms_of(rows)
 

@@ -10,7 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright.programs import Program
 from tilewright.simt import launch
-from tilewright.simt.isa import table
+from tilewright.simulate.isa import table
 
 THREADS = 64
 PITCH = 272  # bytes between rows of eight threads, which only the run knows

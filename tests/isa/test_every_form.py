@@ -20,11 +20,11 @@ import vendor
 from test_operand_widths import WITHOUT_REGISTERS, line_of, names_of
 
 from tilewright.errors import PtxError
-from tilewright.ptx import parse
-from tilewright.simt import isa
-from tilewright.simt.isa import Form
-from tilewright.simt.isa.absent import ABSENT, why_absent
-from tilewright.simt.translate.graph import make_op
+from tilewright.simulate import isa
+from tilewright.simulate.isa import Form
+from tilewright.simulate.isa.absent import ABSENT, why_absent
+from tilewright.simulate.ptx import parse
+from tilewright.simulate.translate.analysis.graph import make_op
 
 EDITIONS = (("9.1", "sm_75"), ("6.3", "sm_75"), ("6.3", "sm_50"))
 #: Opcodes that these targets lack; newer targets are asked.

@@ -25,7 +25,7 @@ from oracle_float import (
     saturated,
 )
 
-from tilewright.simt.isa.float import rows
+from tilewright.simulate.isa.float import rows
 
 FORMS = forms_of(rows)
 MODES = ("rn", "rz", "rm", "rp")

@@ -27,7 +27,7 @@ from oracle_float import (
     signed,
 )
 
-from tilewright.simt.isa.approximate import rows
+from tilewright.simulate.isa.approximate import rows
 
 FORMS = forms_of(rows)
 CONTEXT = decimal.Context(prec=90, Emin=-999999, Emax=999999)

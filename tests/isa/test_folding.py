@@ -16,7 +16,7 @@ import pytest
 import vendor
 from harness import Compiled, forms_of, from_array, sample, signature, to_array
 
-from tilewright.simt.isa import Form
+from tilewright.simulate.isa import Form
 
 #: Chapters whose results are exact. Sums and products of floats have an oracle in fractions, which the assembler's own
 #: folding is not: it rounds 0x1.9e63bcp-53 - 0x1.e993b4p-55, a tie, to the odd neighbour.
@@ -31,7 +31,7 @@ _FORMATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "tf32": (8, 23), "f6
 
 def chosen(module: str, most: int) -> list[Form]:
     """At most `most` forms of every row."""
-    rows = importlib.import_module(f"tilewright.simt.isa.{module}").rows
+    rows = importlib.import_module(f"tilewright.simulate.isa.{module}").rows
     by_row: dict[int, list[Form]] = {}
     for form in forms_of(rows):
         if form.row.kind in KINDS and "b128" not in form.name:

@@ -30,8 +30,8 @@ from oracle_float import (
 )
 
 import tilewright as tw
-from tilewright.simt.isa import extrema, half
-from tilewright.simt.isa.table import Form, Table
+from tilewright.simulate.isa import extrema, half
+from tilewright.simulate.isa.table import Form, Table
 
 FORMS = forms_of(half.rows)
 EXTREMA = forms_of(extrema.rows)

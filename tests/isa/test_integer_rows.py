@@ -11,8 +11,8 @@ import levels
 import pytest
 from harness import LITERAL, SHAPES, Compiled, differences, forms_of, sample, signature
 
-from tilewright.simt import isa
-from tilewright.simt.isa import logic
+from tilewright.simulate import isa
+from tilewright.simulate.isa import logic
 
 #: Table module -> the module with its oracles, one `oracle_<opcode>` each.
 ORACLES = {
@@ -29,7 +29,7 @@ PLACED = {"cvta", "isspacep"}
 
 def lane_forms(module: str):
     """The forms of a module that each lane executes by itself."""
-    rows = importlib.import_module(f"tilewright.simt.isa.{module}").rows
+    rows = importlib.import_module(f"tilewright.simulate.isa.{module}").rows
     return [form for form in forms_of(rows) if form.row.kind not in PLACED]
 
 
@@ -119,5 +119,5 @@ def test_no_module_of_the_table_is_untested():
         if module in ELSEWHERE:
             assert importlib.import_module(ELSEWHERE[module])
             continue
-        rows = importlib.import_module(f"tilewright.simt.isa.{module}").rows.rows
+        rows = importlib.import_module(f"tilewright.simulate.isa.{module}").rows.rows
         assert not {row.kind for row in rows} & {"lane", "carry", "warp", "atomic"}, module

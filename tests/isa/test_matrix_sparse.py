@@ -12,7 +12,7 @@ from fragments import gathered, spread
 from matrix_batch import run
 from test_matrix_floats import GPUS, matrices
 
-from tilewright.simt import isa
+from tilewright.simulate import isa
 
 #: Shape, types of A, B, C; the manual's chunk (elements, stored elements), and how many lanes a selector names.
 FORMS = [

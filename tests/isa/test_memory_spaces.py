@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import vendor
 
-from tilewright.simt import isa
+from tilewright.simulate import isa
 
 SPACES = ("global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry")
 #: Names with a place for the state space, and their operands.

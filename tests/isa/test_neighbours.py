@@ -8,7 +8,8 @@ import pytest
 
 from tilewright.errors import PtxError
 from tilewright.programs import Program
-from tilewright.simt import isa, launch
+from tilewright.simt import launch
+from tilewright.simulate import isa
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ import pytest
 import vendor
 
 from tilewright.errors import PtxError
-from tilewright.ptx import parse
-from tilewright.simt import isa
-from tilewright.simt.isa import Form, Row
-from tilewright.simt.isa.textures import COORDINATES
-from tilewright.simt.translate.graph import make_op
+from tilewright.simulate import isa
+from tilewright.simulate.isa import Form, Row
+from tilewright.simulate.isa.textures import COORDINATES
+from tilewright.simulate.ptx import parse
+from tilewright.simulate.translate.analysis.graph import make_op
 
 #: Operands that are numbers in the program.
 CONSTANTS = {"immLut": "0x1f", "size": "128", "bytes": "16", "groups": "1", "selector": "0", "ord": "1", "initial": "0",

@@ -12,7 +12,7 @@ from harness import array_type, forms_of, sample, signature
 from ptx_batch import SENTINEL, Case, run
 from test_integer_rows import ORACLES, lane_forms, oracle_for
 
-from tilewright.simt.isa import shuffle, table, warp
+from tilewright.simulate.isa import shuffle, table, warp
 
 MASKS = [0xFFFFFFFF, 0x0000FFFF, 0x80000001, 0xAAAAAAAA, 0x00010000, 0]
 FORMS_A_ROW = 2

@@ -9,7 +9,7 @@ import pytest
 import vendor
 from test_operand_widths import WITHOUT_REGISTERS, line_of, names_of
 
-from tilewright.simt import isa
+from tilewright.simulate import isa
 
 #: Orders of one name that are tried; more parts have more.
 _ORDERS = 48

@@ -8,11 +8,12 @@ import re
 
 import pytest
 
-from tilewright.simt import isa
-from tilewright.simt.isa.kinds import COSTS, KINDS
-from tilewright.simt.isa.roles import OPCODES
-from tilewright.simt.isa.table import Linear
-from tilewright.simt.translate import emit, transfer
+from tilewright.simulate import isa
+from tilewright.simulate.isa.kinds import COSTS, KINDS
+from tilewright.simulate.isa.roles import OPCODES
+from tilewright.simulate.isa.table import Linear
+from tilewright.simulate.translate.analysis import transfer
+from tilewright.simulate.translate.lowering import emit
 
 
 def test_kinds_are_those_of_rows_and_those_that_are_placed():

@@ -8,9 +8,9 @@ from boxes import CASES, SHARED_BYTES, box_of, load_text, store_text
 
 import tilewright as tw
 from tilewright.gpu.tensor_maps import TensorMap
-from tilewright.instruments.coalescing import Coalescing
-from tilewright.instruments.shadow.memory import MemoryCheck
-from tilewright.instruments.touched import Touched
+from tilewright.observe.instruments.coalescing import Coalescing
+from tilewright.observe.instruments.shadow.memory import MemoryCheck
+from tilewright.observe.instruments.touched import Touched
 from tilewright.programs import Program
 from tilewright.simt import Memory, launch
 

@@ -13,10 +13,10 @@ from boxes import HEAD, SHARED_BYTES, load_text
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError
 from tilewright.gpu.tensor_maps import ImageMap, TensorMap
-from tilewright.instruments.touched import Touched
+from tilewright.observe.instruments.touched import Touched
 from tilewright.programs import Program
-from tilewright.programs.assembler import find_assembler
 from tilewright.simt import Memory, launch
+from tilewright.simulate.programs.assembler import find_assembler
 
 
 def image_text(rank: int, corner: tuple[int, ...], offsets: tuple[int, ...], size: int) -> str:

@@ -13,8 +13,8 @@ from boxes import HEAD, SHARED_BYTES, box_of, load_text, unswizzled
 from tilewright.errors import KernelError, PtxError
 from tilewright.gpu.tensor_maps import TensorMap
 from tilewright.programs import Program
-from tilewright.programs.assembler import find_assembler
 from tilewright.simt import Memory, launch
+from tilewright.simulate.programs.assembler import find_assembler
 
 #: Numbers of element types, as kernels have them.
 TYPES = {"u1": 0, "u2": 1, "u4": 2, "i4": 3, "u8": 4, "i8": 5, "f2": 6, "f4": 7, "f8": 9}

@@ -17,8 +17,9 @@ import pytest
 
 from tilewright.errors import PtxError
 from tilewright.programs import Program
-from tilewright.simt import isa, launch
-from tilewright.simt.isa import video
+from tilewright.simt import launch
+from tilewright.simulate import isa
+from tilewright.simulate.isa import video
 
 _TYPES = ("u32", "s32")
 _PARTS = ("b0", "b1", "b2", "b3", "h0", "h1")

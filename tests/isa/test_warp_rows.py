@@ -10,7 +10,7 @@ import oracle_warp
 import pytest
 from harness import LITERAL, Compiled, forms_of, from_array, sample, signature, to_array
 
-from tilewright.simt.isa import shuffle, warp
+from tilewright.simulate.isa import shuffle, warp
 
 FULL = 0xFFFFFFFF
 GROUPS = 48

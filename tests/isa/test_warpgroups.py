@@ -18,8 +18,8 @@ from test_matrix_floats import matrices
 
 from tilewright.errors import KernelError, PtxError
 from tilewright.programs import Program
-from tilewright.programs.assembler import find_assembler
 from tilewright.simt import launch
+from tilewright.simulate.programs.assembler import find_assembler
 
 SHARED_BYTES, B_START = 40960, 16384
 #: Swizzle: units of 16 bytes in an atom's row, and the number of the mode.

@@ -10,7 +10,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.programs import Program
-from tilewright.simt import isa, launch
+from tilewright.simt import launch
+from tilewright.simulate import isa
 
 TILES = ("m16n16k16", "m32n8k16", "m8n32k16")
 #: NumPy's type of an element in memory, by that of PTX; s4, u4 and b1 are packed.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.errors import MissingExtraError
-from tilewright.programs.assembler import find_assembler
+from tilewright.simulate.programs.assembler import find_assembler
 
 #: Widths that registers are declared with; 1 is a predicate.
 WIDTHS = (1, 8, 16, 32, 64, 128)

@@ -15,9 +15,9 @@ from source_tree import ROOT
 @pytest.mark.parametrize(
     ("changed", "first"),
     [
-        ("src/tilewright/programs/nvrtc.py", "tests/unit/programs/test_nvrtc.py"),
-        ("src/tilewright/programs/optional.py", "tests/unit/programs/test_optional.py"),
-        ("tests/unit/programs/test_nvrtc.py", "tests/unit/programs/test_nvrtc.py"),
+        ("src/tilewright/simulate/programs/nvrtc.py", "tests/unit/simulate/programs/test_nvrtc.py"),
+        ("src/tilewright/simulate/programs/optional.py", "tests/unit/simulate/programs/test_optional.py"),
+        ("tests/unit/simulate/programs/test_nvrtc.py", "tests/unit/simulate/programs/test_nvrtc.py"),
         ("tests/meta/source_tree.py", "tests/meta/test_assembly.py"),
     ],
 )

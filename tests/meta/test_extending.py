@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from source_tree import ROOT, SOURCE, modules
 
-from tilewright.instruments.findings import codes
+from tilewright.observe.instruments.findings import codes
 
 PAGE = (ROOT / "docs" / "design" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))

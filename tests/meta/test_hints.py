@@ -24,7 +24,7 @@ def test_no_text_says_by_itself_how_to_install() -> None:
 
 
 def test_a_text_that_does_is_found() -> None:
-    import tilewright.report.climb as some  # any module
+    import tilewright.show.report.climb as some  # any module
 
     text = 'def f(x):\n    """Not `pip install x`."""\n    raise ValueError(f"{x}: run: pip install tilewright[gpu]")\n'
     assert list(commands(Module("some", some.__file__, text))) == [3]

@@ -85,7 +85,7 @@ def test_no_circle_of_files() -> None:
 
 def test_no_circle_of_c_files() -> None:
     edges = includes()
-    assert "simt/runtime/records.h" in edges["simt/runtime/runtime.h"]
+    assert "simulate/runtime/records.h" in edges["simulate/runtime/runtime.h"]
     assert circle(edges) == []
 
 
@@ -97,11 +97,11 @@ def test_the_rule_sees_a_circle() -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("import importlib\nimportlib.import_module('tilewright.ladder.climbing')\n", {"ladder.climbing"}),
-        ("def f():\n    from tilewright.ladder import climbing\n", {"ladder.climbing"}),
-        ("if TYPE_CHECKING:\n    from tilewright.ladder.rung import Rung\n", {"ladder.rung"}),
-        ("name = f'tilewright.simt.run.{part}'\n", {m.name for m in modules() if m.name.startswith("simt.run.")}),
-        ("'See tilewright.ladder.rung.'\n", set()),
+        ("import importlib\nimportlib.import_module('tilewright.show.ladder.climbing')\n", {"ladder.climbing"}),
+        ("def f():\n    from tilewright.show.ladder import climbing\n", {"ladder.climbing"}),
+        ("if TYPE_CHECKING:\n    from tilewright.show.ladder.rung import Rung\n", {"ladder.rung"}),
+        ("name = f'tilewright.simulate.run.{part}'\n", {m.name for m in modules() if m.name.startswith("simt.run.")}),
+        ("'See tilewright.show.ladder.rung.'\n", set()),
         ("'run.launch'\n", set()),
     ],
 )
@@ -122,12 +122,12 @@ def test_every_room_has_a_floor() -> None:
     ("name", "text", "wrong"),
     [
         ("simt.run.launch", "def f():\n    from tilewright.instruments import Mix\n", 1),
-        ("simt.run.launch", "from tilewright.simt import events\n", 0),
-        ("instruments.mix", "from tilewright.ptx.parser import parse\n", 1),
+        ("simt.run.launch", "from tilewright.simulate import events\n", 0),
+        ("instruments.mix", "from tilewright.simulate.ptx.parser import parse\n", 1),
         ("problem.dtypes", "from tilewright import ladder\n", 1),
         ("kernels.catalogue", "import tilewright.cli.main\n", 1),
-        ("ladder.rung", "from tilewright.ladder.climber import Climber\n", 1),
-        ("ladder.climbing", "from tilewright.ladder.climber import Climber\n", 0),
+        ("ladder.rung", "from tilewright.show.ladder.climber import Climber\n", 1),
+        ("ladder.climbing", "from tilewright.show.ladder.climber import Climber\n", 0),
         ("cli.main", "from tilewright import errors, ladder\n", 0),
     ],
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from source_tree import ROOT, Module, modules, offenders
 
-from tilewright.simt import isa
+from tilewright.simulate import isa
 
 OPCODES = {row.opcode for row in isa.table().rows}
 #: Rooms and modules that handle PTX.

@@ -1,4 +1,4 @@
-"""What limits a kernel has one name and one phrase, in `machine/limiters.py`; no other text of ours has another."""
+"""What limits a kernel has one name and one phrase, in `simulate/machine/limiters.py`; no text has another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from source_tree import ROOT, Module, modules, offenders
 
-from tilewright.machine import limiters
+from tilewright.simulate.machine import limiters
 
 #: Words for limits that are not in the table.
 OTHER = ("first level", "second level", "global memory latency", "issue rate", "memory bandwidth", "compute bound")

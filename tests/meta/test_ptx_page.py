@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from source_tree import ROOT
 
-from tilewright.report import ptx_support
-from tilewright.simt import isa
+from tilewright.show.report import ptx_support
+from tilewright.simulate import isa
 
 
 def test_page_is_current() -> None:

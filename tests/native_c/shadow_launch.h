@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "instruments/shadow/records.c"
-#include "instruments/shadow/judgement.h"
+#include "observe/instruments/shadow/records.c"
+#include "observe/instruments/shadow/judgement.h"
 
 enum { CELLS = 128, WARPS = 3, EVERY = -1 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "profiling/cache.c"
-#include "profiling/cache_requests.c"
+#include "observe/profiling/cache.c"
+#include "observe/profiling/cache_requests.c"
 
 enum { SETS = 3, WAYS = 4, LINES = SETS * WAYS, CACHES = 2, BUCKET_BITS = 2, USES = 20000 };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "instruments/convergence.c"
-#include "instruments/shadow/records.c"
+#include "observe/instruments/convergence.c"
+#include "observe/instruments/shadow/records.c"
 
 enum { THREADS = 40 };
 

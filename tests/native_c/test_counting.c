@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "check.h"
-#include "instruments/banks.c"
-#include "instruments/divergence.c"
-#include "instruments/mix.c"
-#include "instruments/sectors.c"
+#include "observe/instruments/banks.c"
+#include "observe/instruments/divergence.c"
+#include "observe/instruments/mix.c"
+#include "observe/instruments/sectors.c"
 
 enum { TRIES = 1000, CHUNKS = 2 };
 

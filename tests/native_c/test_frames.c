@@ -1,7 +1,7 @@
 // Arguments copied between frames.
 
 #include "check.h"
-#include "simt/runtime/frames.c"
+#include "simulate/runtime/frames.c"
 
 enum { STRIDE = 16, LANES = 32 };
 

@@ -1,7 +1,7 @@
 // Loads and stores at a place for each lane.
 
 #include "check.h"
-#include "simt/runtime/gathers.c"
+#include "simulate/runtime/gathers.c"
 
 static char memory[4096], values[8 * TW_LANES * 16];
 static char *places[TW_LANES];

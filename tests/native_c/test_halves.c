@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "native/halves.c"
+#include "ground/native/halves.c"
 
 static uint32_t state = 1;
 

@@ -1,7 +1,7 @@
 // Sets and vectors of lanes.
 
 #include "check.h"
-#include "simt/runtime/lanes.h"
+#include "simulate/runtime/lanes.h"
 
 int main(void)
 {

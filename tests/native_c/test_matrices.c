@@ -2,9 +2,9 @@
 
 #include "check.h"
 
-#include "simt/runtime/matrices.c"
+#include "simulate/runtime/matrices.c"
 
-#include "simt/runtime/matrices_exact.c"
+#include "simulate/runtime/matrices_exact.c"
 
 #include "matrices_drawn.h"
 

@@ -2,10 +2,10 @@
 
 #include "check.h"
 
-#include "simt/runtime/matrices.c"
-#include "simt/runtime/matrices_exact.c"
-#include "simt/runtime/matrices_scaled.c"
-#include "simt/runtime/matrices_sparse.c"
+#include "simulate/runtime/matrices.c"
+#include "simulate/runtime/matrices_exact.c"
+#include "simulate/runtime/matrices_scaled.c"
+#include "simulate/runtime/matrices_sparse.c"
 
 #include "matrices_drawn.h"
 

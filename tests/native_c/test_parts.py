@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.native.clang import WARNINGS, ziglang
+from tilewright.ground.native.clang import WARNINGS, ziglang
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src" / "tilewright"

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "instruments/places.c"
+#include "observe/instruments/places.c"
 
 enum { THREADS = 4, BLOCKS = 500 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "backends/cpu/pool.c"
+#include "multiply/backends/cpu/pool.c"
 
 enum { WORKERS = 3, CALLERS = 4, JOBS = 200, RECORDS = 17 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "simt/runtime/printing.c"
+#include "simulate/runtime/printing.c"
 
 enum { STRIDE = 512, LOCAL = 300, TEXT = 40, ARGUMENTS = 8 };
 

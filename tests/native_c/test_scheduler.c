@@ -3,10 +3,10 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "simt/runtime/barriers.c"
-#include "simt/runtime/clusters.c"
-#include "simt/runtime/faults.c"
-#include "simt/runtime/scheduler.c"
+#include "simulate/runtime/barriers.c"
+#include "simulate/runtime/clusters.c"
+#include "simulate/runtime/faults.c"
+#include "simulate/runtime/scheduler.c"
 
 // Blocks of these tests have no tensor memory.
 bool tw_columns_left(struct tw_context *context, const struct tw_slot *slot)

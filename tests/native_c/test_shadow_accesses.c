@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "instruments/shadow/accesses.c"
+#include "observe/instruments/shadow/accesses.c"
 
 enum { MOST = 4, NEITHER = 0, SHARED_READS, SHARED_WRITES, GLOBAL_READS, SHARED_TURNS, GLOBAL_TURNS };
 

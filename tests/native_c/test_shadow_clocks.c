@@ -1,9 +1,9 @@
 // Clocks of warps and lanes, driven event by event.
 
 #include "shadow_launch.h"
-#include "instruments/shadow/clocks.c"
-#include "instruments/shadow/clusters.c"
-#include "instruments/shadow/sent.c"
+#include "observe/instruments/shadow/clocks.c"
+#include "observe/instruments/shadow/clusters.c"
+#include "observe/instruments/shadow/sent.c"
 
 static void arrive(struct shadow *s, uint32_t w, uint32_t barrier, uint32_t waits)
 {

@@ -1,11 +1,11 @@
 // Asynchronous copies in flight, driven copy by copy: one warp of 32 lanes, a cell each.
 
 #include "shadow_launch.h"
-#include "instruments/shadow/clocks.c"
-#include "instruments/shadow/clusters.c"
-#include "instruments/shadow/sent.c"
-#include "instruments/shadow/shared.c"
-#include "instruments/shadow/flights.c"
+#include "observe/instruments/shadow/clocks.c"
+#include "observe/instruments/shadow/clusters.c"
+#include "observe/instruments/shadow/sent.c"
+#include "observe/instruments/shadow/shared.c"
+#include "observe/instruments/shadow/flights.c"
 
 // Copies of these tests have no sources in global memory.
 void tw_shadow_free_global(TW_ACCESSES)

@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 #include "shadow_launch.h"
-#include "instruments/shadow/global.c"
-#include "instruments/shadow/global_quick.c"
+#include "observe/instruments/shadow/global.c"
+#include "observe/instruments/shadow/global_quick.c"
 
 enum { ROUNDS = 3000 };
 

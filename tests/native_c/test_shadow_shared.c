@@ -1,8 +1,8 @@
 // Shadow memory of shared and local memory, driven access by access.
 
 #include "shadow_launch.h"
-#include "instruments/shadow/shared.c"
-#include "instruments/shadow/shared_quick.c"
+#include "observe/instruments/shadow/shared.c"
+#include "observe/instruments/shadow/shared_quick.c"
 
 // No cluster here.
 void tw_shadow_visit(const struct access *me, const struct tw_slot *other, const struct tw_warp *warp, uint64_t place)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "backends/cpu/three_loops.c"
-#include "problem/ordered.c"
+#include "multiply/backends/cpu/three_loops.c"
+#include "multiply/problem/ordered.c"
 
 enum { M = 3, N = 2 * COLUMNS, K = 7 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "instruments/touched.c"
+#include "observe/instruments/touched.c"
 
 enum { BASE = 4096, BYTES = 2048, TRIES = 2000 };
 

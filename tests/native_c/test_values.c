@@ -1,11 +1,11 @@
 // The instruments that look at values: wraparound, infinity and NaN, and shuffles.
 
 #include "check.h"
-#include "instruments/nonfinite.c"
-#include "instruments/places.c"
-#include "instruments/shadow/records.c"
-#include "instruments/shuffles.c"
-#include "instruments/wraparound.c"
+#include "observe/instruments/nonfinite.c"
+#include "observe/instruments/places.c"
+#include "observe/instruments/shadow/records.c"
+#include "observe/instruments/shuffles.c"
+#include "observe/instruments/wraparound.c"
 
 static const struct tw_slot SLOT = {.block = 3};
 static const struct tw_warp WARP = {.index = 1};

@@ -116,8 +116,8 @@ def main() -> None:
     options = ["-q", "--noconftest", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "-c", os.devnull]
     with contextlib.ExitStack() as stack:
         if not SIMULATOR:
-            from tilewright.drivers.children import in_children
-            from tilewright.drivers.session import simulated_gpu
+            from tilewright.frontends.children import in_children
+            from tilewright.frontends.session import simulated_gpu
 
             stack.enter_context(in_children("h100"))
             stack.enter_context(simulated_gpu("h100"))

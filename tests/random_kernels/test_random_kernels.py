@@ -13,9 +13,9 @@ from kernel_tree import Kernel, ptx
 from shrinking import shrunk
 from trial import still_wrong, wrong
 
-from tilewright.simt.run import job
-from tilewright.simt.run.kernels import KernelStore
-from tilewright.simt.translate import shape, shapes, transfer
+from tilewright.simulate.run import job
+from tilewright.simulate.run.kernels import KernelStore
+from tilewright.simulate.translate.analysis import shape, shapes, transfer
 
 #: Kernels of `make volume` on each host: compilation for narrow ones takes two to four times as long.
 VOLUME = {"own": 800, "avx2": 300, "sse": 200}

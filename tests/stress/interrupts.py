@@ -136,7 +136,7 @@ def interrupted(command: str, folder: Path, after_seconds: float) -> str | None:
 
 def whole(path: Path) -> bool:
     """Whether a file is an entry of the cache that can be read."""
-    from tilewright.native import store
+    from tilewright.ground.native import store
 
     return path.suffix == ".bin" and store.read(path.parent, path.stem, lambda header: None) is not None
 

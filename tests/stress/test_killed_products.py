@@ -22,9 +22,9 @@ SHAPES = (900, 700), (700, 800)
 CHILD = """
 import sys
 import tilewright as tw
-from tilewright.blocks import planning
-from tilewright.engine import outside
-from tilewright.blocks.planning import Sizes, plan
+from tilewright.multiply.blocks import planning
+from tilewright.multiply.engine import outside
+from tilewright.multiply.blocks.planning import Sizes, plan
 
 planning.STRIP_BYTES = 1 << 14
 outside.plan = lambda sizes, memory, rates, *rest, **more: plan(sizes, 64 << 20, rates, (128, 160))

@@ -63,7 +63,7 @@ def outcomes() -> dict[str, Outcome]:
     """Status, output and errors of each command line, run one after the other in a folder of their own."""
     import numpy as np
 
-    from tilewright.programs import toolkits
+    from tilewright.simulate.programs import toolkits
 
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.problem import reference
+from tilewright.multiply.problem import reference
 
 
 def same_bits(x: Any, y: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from numba import cuda
 
 from tilewright.checking import Checks, Finding
-from tilewright.drivers.session import simulated_gpu
+from tilewright.frontends.session import simulated_gpu
 
 
 @cuda.jit

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from fake_stores import Array, Sums
 
-from tilewright.blocks.stores import Store, existing, opened
 from tilewright.errors import StorageError
+from tilewright.multiply.blocks.stores import Store, existing, opened
 
 
 class Recorded(Sums):

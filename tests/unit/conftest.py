@@ -25,12 +25,12 @@ class Outcome:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A separate cache, without the winners that other tests have kept."""
-    from tilewright.backends import winners
+    from tilewright.multiply.backends import tuning_db
 
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
-    winners.kept.cache_clear()
+    tuning_db.kept.cache_clear()
     yield tmp_path
-    winners.kept.cache_clear()
+    tuning_db.kept.cache_clear()
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Replace the catalogue's records and the simulated launch by fakes."""
 
     def replace(*records: fakes.FakeRecord) -> None:
-        monkeypatch.setattr("tilewright.kernels.catalogue.records", lambda: tuple(records))
-        monkeypatch.setattr("tilewright.backends.cpu.host_kernels.run", fakes.run_on_host)
+        monkeypatch.setattr("tilewright.multiply.kernels.catalogue.records", lambda: tuple(records))
+        monkeypatch.setattr("tilewright.multiply.backends.cpu.host_kernels.run", fakes.run_on_host)
         monkeypatch.setattr("tilewright.simt.launch", fakes.launch, raising=False)
         monkeypatch.setattr("tilewright.profiling.of_run", fakes.of_run)
 
@@ -81,8 +81,8 @@ def local_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Call it to multiply with AVX2 alone: kernels are chosen and compiled for a host without AVX-512."""
-    from tilewright.backends.cpu import choice, kernels, product
-    from tilewright.native.compiler import Compiler, compiler
+    from tilewright.ground.native.compiler import Compiler, compiler
+    from tilewright.multiply.backends.cpu import choice, kernels, product
 
     def forget() -> None:
         for cache in (kernels.kernel, product.product, product._product):

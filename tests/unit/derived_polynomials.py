@@ -1,4 +1,4 @@
-"""Derives the polynomials of `tilewright.problem.polynomials`; run it to print them anew.
+"""Derives the polynomials of `tilewright.multiply.problem.polynomials`; run it to print them anew.
 
 Each is the interpolant at the Chebyshev points of its interval, which is within a small factor of the best polynomial
 of its degree. All arithmetic is decimal, to 70 digits; the functions are `Decimal`'s own and the Maclaurin series of

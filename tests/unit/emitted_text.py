@@ -8,10 +8,10 @@ import re
 from narrow_hosts import WITHOUT
 from ptx_kernels import kernel
 
-from tilewright.ptx.parser import parse
-from tilewright.simt.hosts import HostVectors
-from tilewright.simt.translate.special import LaunchClass
-from tilewright.simt.translate.translation import translate
+from tilewright.simulate.hosts import HostVectors
+from tilewright.simulate.ptx.parser import parse
+from tilewright.simulate.translate.analysis.special import LaunchClass
+from tilewright.simulate.translate.translation import translate
 
 #: The hosts that this processor can stand for.
 HOSTS = [*WITHOUT] if platform.machine() in ("x86_64", "AMD64") else ["own"]

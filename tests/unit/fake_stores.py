@@ -47,7 +47,7 @@ class CountingStore:
 
 
 class Sums:
-    """The canonical product of integers, as :class:`tilewright.blocks.work.Work` has it."""
+    """The canonical product of integers, as :class:`tilewright.multiply.blocks.work.Work` has it."""
 
     sums = out = np.dtype(np.int64)
     splits_k = True

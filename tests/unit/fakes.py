@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.problem.reference import mismatches
+from tilewright.multiply.problem.reference import mismatches
 from tilewright.profiling import Counts, Sectors, Unit, Wavefronts
-from tilewright.ptx.tree import Module
-from tilewright.rates.turns import Host
+from tilewright.show.rates.turns import Host
+from tilewright.simulate.ptx.tree import Module
 
 Array = npt.NDArray[Any]
 #: No other process works on it, so no turn is repeated; it never waits, and empties no cache.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.kernels.record import Record
+from tilewright.multiply.kernels.record import Record
 
 
 def gpu_of(record: Record) -> str:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.problem.algebra import Algebra, semiring
-from tilewright.problem.dtypes import dtype
-from tilewright.problem.expression import Instruction, as_numpy, number
+from tilewright.multiply.problem.algebra import Algebra, semiring
+from tilewright.multiply.problem.dtypes import dtype
+from tilewright.multiply.problem.expression import Instruction, as_numpy, number
+from tilewright.multiply.problem.primitives import cast
+from tilewright.multiply.problem.reference import canonical
 from tilewright.problem.functions import trace
-from tilewright.problem.primitives import cast
-from tilewright.problem.reference import canonical
 
 Array = npt.NDArray[Any]
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 def folded(a: Array, b: Array, algebra: str | Algebra = "plus-times", *, acc_dtype: npt.DTypeLike | str) -> Array:
     """The sums of a product of shapes (m, k) and (k, n), in the accumulator's dtype.
 
-    "plus-times" is fused, as :func:`~tilewright.problem.reference.canonical` has it.
+    "plus-times" is fused, as :func:`~tilewright.multiply.problem.reference.canonical` has it.
 
     >>> folded(np.array([[1, 5]]), np.array([[3], [0]]), "max-plus", acc_dtype="int64")
     array([[5]])

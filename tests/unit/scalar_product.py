@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.problem.dtypes import Dtype, common
-from tilewright.problem.exact import fma, round_to
-from tilewright.problem.problem import Problem
+from tilewright.multiply.problem.dtypes import Dtype, common
+from tilewright.multiply.problem.exact import fma, round_to
+from tilewright.multiply.problem.problem import Problem
 
 
 def convert(value: float, format_: Dtype) -> float:
@@ -22,7 +22,7 @@ def convert(value: float, format_: Dtype) -> float:
 
     Examples
     --------
-    >>> from tilewright.problem.dtypes import dtype
+    >>> from tilewright.multiply.problem.dtypes import dtype
     >>> convert(-1e-30, dtype("float16"))
     -0.0
     """
@@ -38,7 +38,7 @@ def wrap(value: int, format_: Dtype) -> int:
 
     Examples
     --------
-    >>> from tilewright.problem.dtypes import dtype
+    >>> from tilewright.multiply.problem.dtypes import dtype
     >>> wrap(200, dtype("int8")), wrap(-1, dtype("uint8"))
     (-56, 255)
     """
@@ -54,7 +54,7 @@ def canonical_scalar(
     out_dtype: Dtype | npt.DTypeLike | None = None,
     order: str = "fma",
 ) -> npt.NDArray[Any]:
-    """Do what :func:`tilewright.problem.reference.canonical` does, one scalar at a time; same arguments and result.
+    """Do what :func:`tilewright.multiply.problem.reference.canonical` does, one scalar at a time, with its arguments.
 
     Examples
     --------

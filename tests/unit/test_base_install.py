@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tilewright.cli.app import COMMANDS
-from tilewright.kernels import catalogue
+from tilewright.multiply.kernels import catalogue
 
 
 def base() -> dict[str, metadata.Distribution]:

@@ -9,7 +9,7 @@ import simt_speed
 from measuring import Spread
 from rich.console import Console
 
-from tilewright.kernels import catalogue
+from tilewright.multiply.kernels import catalogue
 
 
 @pytest.mark.parametrize("host", ["own", "avx2"])

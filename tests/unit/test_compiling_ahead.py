@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tilewright import catalogue, ladder, machine
-from tilewright.ladder import ahead
-from tilewright.native import apart
+from tilewright.ground.native import out_of_process
+from tilewright.show.ladder import ahead
 
 
 def rung(device: str, translate_seconds: float) -> Any:
@@ -31,21 +31,21 @@ def test_it_starts_once_after_a_kernel_that_was_not_in_the_cache(
     one: ahead.Ahead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[tuple[str, ...]] = []
-    monkeypatch.setattr(apart, "begun", lambda *words, **_: begun.append(words) or SimpleNamespace())
+    monkeypatch.setattr(out_of_process, "begun", lambda *words, **_: begun.append(words) or SimpleNamespace())
     for seen in (rung("cpu", 9.0), rung("simulated", 0.1)):
         one.after(seen)
     assert begun == []
     for seen in (rung("simulated", 1.0), rung("simulated", 1.0)):
         one.after(seen)
     ((module, work),) = begun
-    assert (module, json.loads(work)) == ("tilewright.ladder.ahead", ["h100", ["naive"], [8, 8, 8], False])
+    assert (module, json.loads(work)) == ("tilewright.show.ladder.ahead", ["h100", ["naive"], [8, 8, 8], False])
 
 
 def test_it_ends_with_the_climb_and_a_host_without_processes_does_without(
     one: ahead.Ahead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = [sys.executable, "-c", "import time; time.sleep(300)"]
-    monkeypatch.setattr(apart, "begun", lambda *_, **__: subprocess.Popen(waiting))
+    monkeypatch.setattr(out_of_process, "begun", lambda *_, **__: subprocess.Popen(waiting))
     with one:
         one.after(rung("simulated", 1.0))
         process = one._process
@@ -55,7 +55,7 @@ def test_it_ends_with_the_climb_and_a_host_without_processes_does_without(
     def none(*_: str, **__: bool) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(apart, "begun", none)
+    monkeypatch.setattr(out_of_process, "begun", none)
     other = ahead.Ahead([], {"float32": ladder.operands(8, 8, 8, "float32")}, machine.gpu("h100"), counted=False)
     with other:
         other.after(rung("simulated", 1.0))
@@ -65,10 +65,10 @@ def test_its_translations_are_found(
     one: ahead.Ahead, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("numba")
-    code = "import sys; sys.argv.insert(1, ''); from tilewright.ladder import ahead\n"
+    code = "import sys; sys.argv.insert(1, ''); from tilewright.show.ladder import ahead\n"
     code += "ahead.step_times = lambda gpu: ()\nahead.main()"
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
-    subprocess.run([sys.executable, "-c", code, "tilewright.ladder.ahead", one._work], check=True)
+    subprocess.run([sys.executable, "-c", code, "tilewright.show.ladder.ahead", one._work], check=True)
     assert capfd.readouterr().out == ""
     climb = """
 from tilewright import catalogue, ladder
@@ -93,5 +93,5 @@ def test_such_a_process_finds_the_compilers(monkeypatch: pytest.MonkeyPatch, tmp
     (tmp_path / "probe_of_compilers.py").write_text(PROBE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
-    process = apart.begun("probe_of_compilers", packages=True)
+    process = out_of_process.begun("probe_of_compilers", packages=True)
     assert process.communicate()[0] == b"k\n"

@@ -75,7 +75,7 @@ def test_imports_go_on_after_forks(tmp_path: Path) -> None:
 
 def test_a_fork_waits_for_a_lock_and_the_child_has_it_free(tmp_path: Path) -> None:
     text = """
-from tilewright.forking import wait_for
+from tilewright.ground.forking import wait_for
 lock = threading.Lock()
 wait_for(lock)
 held = []

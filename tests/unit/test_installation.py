@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright import installation
+from tilewright.ground import installation
 
 ROOT = Path(__file__).parents[2]
 WHEEL = {"url": "file:///tmp/tilewright-1.whl", "archive_info": {}}

@@ -13,10 +13,10 @@ from fakes import FakeRecord
 
 from tilewright import catalogue, ladder
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.ladder import climber
-from tilewright.ladder.rung import Predicted
-from tilewright.report.climb import _legend
-from tilewright.waiting import Activity, watched
+from tilewright.ground.progress import Activity, watched
+from tilewright.show.ladder import climber
+from tilewright.show.ladder.rung import Predicted
+from tilewright.show.report.climb import _legend
 
 
 def test_operands_are_the_same_everywhere_and_round_at_every_step() -> None:
@@ -148,12 +148,12 @@ def test_a_real_gpu_runs_its_own_code_and_is_compared_with_the_vendor(
         record = None
 
     catalogue_of(Asking("tiled", backend="gpu"), FakeRecord("loops"))
-    monkeypatch.setattr("tilewright.backends.cuda.device.compute_capability", lambda: (12, 0))
-    monkeypatch.setattr("tilewright.backends.cuda.device.check_available", lambda: None)
-    monkeypatch.setattr("tilewright.backends.cuda.current.device", Card)
-    monkeypatch.setattr("tilewright.backends.cuda.device.launch", fakes.launch)
-    monkeypatch.setattr("tilewright.backends.cuda.cublas.available", lambda: True)
-    monkeypatch.setattr("tilewright.backends.cuda.cublas.multiply", lambda a, b: (a @ b + 1, 0.125))
+    monkeypatch.setattr("tilewright.multiply.backends.cuda.device.compute_capability", lambda: (12, 0))
+    monkeypatch.setattr("tilewright.multiply.backends.cuda.device.check_available", lambda: None)
+    monkeypatch.setattr("tilewright.multiply.backends.cuda.current.device", Card)
+    monkeypatch.setattr("tilewright.multiply.backends.cuda.device.launch", fakes.launch)
+    monkeypatch.setattr("tilewright.multiply.backends.cuda.cublas.available", lambda: True)
+    monkeypatch.setattr("tilewright.multiply.backends.cuda.cublas.multiply", lambda a, b: (a @ b + 1, 0.125))
     done = ladder.climb(*ladder.operands(4, 4, 4, "float32"), device="cuda")
     assert asked == [(12, 0)]
     assert (done.machine.gpu, done.machine.compute_capability) == ("A card", "12.0")

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.drivers.installed_gpu import installed_gpu
 from tilewright.errors import DeviceError
+from tilewright.simulate.device.installed_gpu import installed_gpu
 
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "first_hour.ipynb"

@@ -46,7 +46,7 @@ sys.platform = sys.argv[1]
 import tilewright as tw
 """
 _WORK = '''
-from tilewright.native import pages
+from tilewright.ground.native import pages
 from tilewright.programs import Program
 
 a = np.arange(660, dtype=np.float32).reshape(33, 20)

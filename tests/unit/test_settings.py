@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import ArgumentValueError
-from tilewright.settings import Settings
+from tilewright.ground.settings import Settings
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

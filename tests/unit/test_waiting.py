@@ -13,8 +13,8 @@ from numba import cuda
 from ptx_kernels import kernel, run
 
 import tilewright as tw
-from tilewright.backends.cpu import product
-from tilewright.waiting import Activity, announced, watched
+from tilewright.ground.progress import Activity, announced, watched
+from tilewright.multiply.backends.cpu import product
 
 
 class Notes:

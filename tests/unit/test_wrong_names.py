@@ -11,8 +11,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import MissingFileError, TilewrightError, near
-from tilewright.problem.algebra import ALGEBRAS
-from tilewright.problem.dtypes import COMPOSED, DTYPES
+from tilewright.multiply.problem.algebra import ALGEBRAS
+from tilewright.multiply.problem.dtypes import COMPOSED, DTYPES
 
 ONE = np.ones((2, 2), np.float32)
 EVERY = {

@@ -27,8 +27,8 @@ from tilewright.cli import (
 )
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
-from tilewright.native.once import once
-from tilewright.report import console
+from tilewright.ground.native.memo import memo
+from tilewright.show.report import console
 
 #: Width of help pages: longer lines are hard to read.
 _HELP_WIDTH = 100
@@ -244,7 +244,7 @@ def options(
     """Declare the options before a subcommand; their callbacks do the work."""
 
 
-@once
+@memo
 def program_command() -> Any:
     """The commands as a callable, made once: that takes 20 ms."""
     return get_command(app)

@@ -14,8 +14,8 @@ from tilewright.cli.statuses import FOUND, INTERRUPTED
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from tilewright.rates.plan import Asked
-    from tilewright.rates.record import Rate, Sweep
+    from tilewright.show.rates.plan import Asked
+    from tilewright.show.rates.record import Rate, Sweep
 
 #: The default of `--against` for measured devices.
 _YARDSTICK = "numpy"
@@ -43,7 +43,7 @@ def bench(
     `--gpu a6000` predicts the times of a GPU that need not be here; they are labelled as predicted.
     """
     from tilewright.cli.report import write_page
-    from tilewright.report.html import report as page
+    from tilewright.show.report.html import report as page
 
     grid = {"--kernels": kernels, "--sizes": sizes, "--blocks": blocks, "--results": results, "--dtypes": dtypes}
     asked = _asked(grid, device, gpu, against, table, caches, samples)
@@ -66,8 +66,8 @@ def _asked(
     Raises ArgumentValueError: one is wrong, or does not go with another.
     """
     from tilewright.cli import values
-    from tilewright.rates import plan, tables
-    from tilewright.rates.record import CACHES
+    from tilewright.show.rates import plan, tables
+    from tilewright.show.rates.record import CACHES
 
     if table is not None and (given := [name for name, words in grid.items() if words is not None]):
         raise ArgumentValueError(
@@ -102,8 +102,8 @@ def _asked(
 
 def _table_device() -> str:
     """A real GPU or a predicted one."""
-    from tilewright.backends.cuda.backend import describe
-    from tilewright.rates import tables
+    from tilewright.multiply.backends.cuda.backend import describe
+    from tilewright.show.rates import tables
 
     return tables.GPU if describe()[0].missing else "cuda"
 
@@ -121,8 +121,8 @@ def _check_page(html: Path | None, output: Path | None, *, force: bool) -> None:
 
 def _show(sweep: Sweep, asked: Asked, *, json: bool) -> None:
     """Print a sweep and notes on what it leaves out."""
-    from tilewright.rates import plan
-    from tilewright.report import console, rates as report, terminal
+    from tilewright.show.rates import plan
+    from tilewright.show.report import console, rates as report, terminal
 
     left_out = plan.left_out(asked)
     if json:
@@ -133,13 +133,13 @@ def _show(sweep: Sweep, asked: Asked, *, json: bool) -> None:
 
 def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Sweep, int]:
     """The sweep, complete or up to Ctrl-C, and its planned number of points."""
-    from tilewright.native.interrupts import HeldBack, until_ctrl_c
-    from tilewright.rates import plan, store
-    from tilewright.rates.conditions import conditions
-    from tilewright.rates.peers import PEERS
-    from tilewright.rates.record import Sweep
-    from tilewright.rates.sweeping import Sweeping
-    from tilewright.report import console
+    from tilewright.ground.native.interrupts import DeferredSigint, until_ctrl_c
+    from tilewright.show.rates import plan, store
+    from tilewright.show.rates.conditions import conditions
+    from tilewright.show.rates.peers import PEERS
+    from tilewright.show.rates.record import Sweep
+    from tilewright.show.rates.sweeping import Sweeping
+    from tilewright.show.report import console
 
     sweeping = Sweeping(asked)
     for reason in plan.without_rows(asked if peers_named else replace(asked, against=())):
@@ -154,7 +154,7 @@ def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Swe
             found += file.sweep.rates
         with until_ctrl_c():
             for rates in sweeping.rates(len(found)):
-                with HeldBack():  # report the file's problem
+                with DeferredSigint():  # report the file's problem
                     if file is not None:
                         file.add(rates)
                     found += rates
@@ -163,7 +163,7 @@ def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Swe
 
 def _interrupted(known: int, planned: int, output: Path | None) -> int:
     """Report how many points are stored; return the exit status."""
-    from tilewright.report import console
+    from tilewright.show.report import console
 
     kept = (
         f"are kept in {output}; the same command goes on" if output is not None else "were known; --output keeps them"

@@ -15,10 +15,10 @@ from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import DONE, FOUND, PROGRAM_FAILED
 
 if TYPE_CHECKING:
-    from tilewright.checking import Checks
-    from tilewright.checking.suppressions import Sifted
-    from tilewright.configuration import FailOn
-    from tilewright.drivers.script import Ended
+    from tilewright.frontends.script import Ended
+    from tilewright.ground.configuration import FailOn
+    from tilewright.observe.checking import Checks
+    from tilewright.observe.checking.suppressions import Sifted
 
 
 @program.takes_a_program()
@@ -48,11 +48,11 @@ def check(
         _list_codes(json=json)
     what = given.chosen()
 
-    from tilewright.checking import Checks, suppressions
     from tilewright.cli import values
-    from tilewright.configuration import FAIL_ON
-    from tilewright.drivers.following import follow
-    from tilewright.simt.run.limits import Limits
+    from tilewright.frontends.following import follow
+    from tilewright.ground.configuration import FAIL_ON
+    from tilewright.observe.checking import Checks, suppressions
+    from tilewright.simulate.run.limits import Limits
 
     project = what.project
     if format or json or not project.format:
@@ -85,7 +85,7 @@ def _with_debug_code() -> Iterator[None]:
 
 
 def _list_codes(*, json: bool) -> NoReturn:
-    from tilewright.report import console, findings as report
+    from tilewright.show.report import console, findings as report
 
     if json:
         console.document("codes", {"codes": report.meanings()})
@@ -104,7 +104,7 @@ def _show(
     pointed: Callable[[], None],
 ) -> NoReturn:
     """Show the findings and how the program ended; exit with the status."""
-    from tilewright.report import console
+    from tilewright.show.report import console
 
     sifted = checks.sifted
     for wrong in sifted.wrong:
@@ -125,7 +125,7 @@ def _show(
 
 def _status(sifted: Sifted, ended: Ended, failing: FailOn, *, unchecked: bool = False) -> int:
     """The exit status: Ctrl-C takes precedence over findings, and those over a failed program."""
-    from tilewright.configuration import FAILURES
+    from tilewright.ground.configuration import FAILURES
 
     if ended.interrupted or failing == "never":
         return ended.status

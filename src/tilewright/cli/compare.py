@@ -28,9 +28,9 @@ def compare(
     If both sweeps measured another library in turns, times are compared relative to its times. The exit status is 1 if
     something became slower or wrong, or fails now.
     """
-    from tilewright.rates import store
-    from tilewright.rates.compare import compare as compared
-    from tilewright.report import comparison, console, terminal
+    from tilewright.show.rates import store
+    from tilewright.show.rates.compare import compare as compared
+    from tilewright.show.report import comparison, console, terminal
 
     found = compared(store.read(old), store.read(new), _fraction(threshold))
     if json:

@@ -16,11 +16,11 @@ def _names(module: str, table: str) -> Callable[[], list[str]]:
     return listed
 
 
-algebras = _names("tilewright.problem.algebra", "ALGEBRAS")
-devices = _names("tilewright.backends.inventory", "BACKENDS")
-dtypes = _names("tilewright.problem.dtypes", "DTYPES")
-fail_on = _names("tilewright.configuration", "FAIL_ON")
+algebras = _names("tilewright.multiply.problem.algebra", "ALGEBRAS")
+devices = _names("tilewright.multiply.backends.inventory", "BACKENDS")
+dtypes = _names("tilewright.multiply.problem.dtypes", "DTYPES")
+fail_on = _names("tilewright.ground.configuration", "FAIL_ON")
 formats = _names("tilewright.cli.formats", "FORMATS")
-gpus = _names("tilewright.machine", "names")
-kernels = _names("tilewright.kernels.catalogue", "records")
-orders = _names("tilewright.engine.promotion", "ORDERS")
+gpus = _names("tilewright.simulate.machine", "names")
+kernels = _names("tilewright.multiply.kernels.catalogue", "records")
+orders = _names("tilewright.multiply.engine.promotion", "ORDERS")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, MissingFileError
-from tilewright.native.interrupts import HeldBack
+from tilewright.ground.native.interrupts import DeferredSigint
 
 #: Errors that another name would not avoid: a full disk, an exceeded quota, a broken disk.
 _HOST_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
@@ -131,7 +131,7 @@ def _whole(path: Path, fill: Callable[[IO[bytes]], object], *, force: bool) -> N
     except OSError as error:
         raise _unwritable(path, error) from None
     finally:
-        with HeldBack(), contextlib.suppress(OSError):
+        with DeferredSigint(), contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 

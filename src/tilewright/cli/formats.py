@@ -14,9 +14,9 @@ from tilewright.cli import values
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from tilewright.checking import Checks
-    from tilewright.checking.suppressions import Sifted
-    from tilewright.drivers.script import Ended
+    from tilewright.frontends.script import Ended
+    from tilewright.observe.checking import Checks
+    from tilewright.observe.checking.suppressions import Sifted
 
 #: Values of `--format`: for people (in full, or one line per finding), programs, code hosts, GitHub Actions.
 FORMATS = ("text", "brief", "json", "sarif", "github")
@@ -79,7 +79,7 @@ def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: 
     An error of one file is raised after the others are written, so that no finding is lost.
     """
     from tilewright.cli import files
-    from tilewright.report import console, findings as report, github, places, sarif, terminal
+    from tilewright.show.report import console, findings as report, github, places, sarif, terminal
 
     def prose(name: str, file: Path | None) -> str:
         """The text report depends on the terminal's colour and width, so a file gets its own."""

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.backends.inventory import row_of, with_kernels
 from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import FOUND, INTERRUPTED
 from tilewright.errors import ArgumentValueError
+from tilewright.multiply.backends.inventory import row_of, with_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tilewright.kernels.catalogue import Record
-    from tilewright.ladder import Climb, Story
-    from tilewright.ladder.climber import Pairs
+    from tilewright.multiply.kernels.catalogue import Record
+    from tilewright.show.ladder import Climb, Story
+    from tilewright.show.ladder.climber import Pairs
 
 #: A whole run at this size, with translation, takes well under a minute on two cores.
 DEFAULT_SIZE = 256
@@ -46,8 +46,8 @@ def ladder(
     """
     began = time.perf_counter()
     from tilewright.cli import values
-    from tilewright.kernels import catalogue
-    from tilewright.ladder import climb_dtypes, select, tell
+    from tilewright.multiply.kernels import catalogue
+    from tilewright.show.ladder import climb_dtypes, select, tell
 
     where = values.one("--device", device) or with_kernels()[0]
     row = row_of(where)
@@ -75,7 +75,7 @@ def ladder(
 
 def _show(climb: Climb, story: Story | None, began: float, *, json: bool) -> None:
     """Print the first screen of a story, or every kernel; leaves with the exit status."""
-    from tilewright.report import climb as report, console, document, screen, terminal
+    from tilewright.show.report import climb as report, console, document, screen, terminal
 
     if json:
         console.document("ladder", document.climb(climb, story))
@@ -113,8 +113,8 @@ def _pairs(
 ) -> Pairs:
     """Operands by dtype: those of the files, or random ones of each record's first dtype."""
     from tilewright.cli import files, values
-    from tilewright.ladder import check_operands, operands
-    from tilewright.problem.dtypes import element
+    from tilewright.multiply.problem.dtypes import element
+    from tilewright.show.ladder import check_operands, operands
 
     if (a is None) != (b is None):
         got = "--b" if a is None else "--a"

@@ -13,8 +13,8 @@ def devices(
     json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """List the devices of this machine, what each can do, and what is missing and why."""
-    from tilewright.backends import inventory
-    from tilewright.report import console, document, listing
+    from tilewright.multiply.backends import inventory
+    from tilewright.show.report import console, document, listing
 
     found = inventory.devices()
     if json:
@@ -28,10 +28,10 @@ def gpus(
     json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """List the GPUs that --gpu takes: occupancy limits, caches and rates."""
-    from tilewright import machine
     from tilewright.cli import values
-    from tilewright.machine import record_files
-    from tilewright.report import console, listing
+    from tilewright.show.report import console, listing
+    from tilewright.simulate import machine
+    from tilewright.simulate.machine import record_files
 
     keys = machine.names() if name is None else [values.gpu_name("GPU", name)]
     records = [machine.gpu(key) for key in keys]
@@ -43,8 +43,8 @@ def gpus(
 
 def kernels(json: Annotated[bool, option("--json")] = False) -> None:
     """List every kernel, its source and its dtypes."""
-    from tilewright.kernels import catalogue
-    from tilewright.report import console, document, listing
+    from tilewright.multiply.kernels import catalogue
+    from tilewright.show.report import console, document, listing
 
     if json:
         console.document("kernels", document.kernels(catalogue.records()))
@@ -54,8 +54,8 @@ def kernels(json: Annotated[bool, option("--json")] = False) -> None:
 
 def ptx_support() -> None:
     """Print the page of supported PTX, in Markdown."""
-    from tilewright.report import console, ptx_support
-    from tilewright.simt import isa
+    from tilewright.show.report import console, ptx_support
+    from tilewright.simulate import isa
 
     console.plain(ptx_support.page(isa.table().rows))
 
@@ -65,13 +65,13 @@ def cache(
     json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """Show the cache of compiled kernels: folder, entries, size and limit."""
-    from tilewright.native import upkeep
-    from tilewright.report import console, document, listing
-    from tilewright.settings import Settings
+    from tilewright.ground.native import eviction
+    from tilewright.ground.settings import Settings
+    from tilewright.show.report import console, document, listing
 
     settings = Settings.from_environ()
-    removed = upkeep.clear(settings.cache_dir) if clear else 0
-    found = upkeep.contents(settings.cache_dir, removed)
+    removed = eviction.clear(settings.cache_dir) if clear else 0
+    found = eviction.contents(settings.cache_dir, removed)
     if json:
         console.document("cache", document.cache(found, settings.cache_bytes))
     else:

@@ -28,7 +28,7 @@ def main() -> None:
     except SystemExit as leave:
         leaving.append(leave.code if isinstance(leave.code, int) else DEFECT if leave.code else 0)
         atexit.register(_die_of_ctrl_c)
-        if (native := sys.modules.get("tilewright.native.calls")) is not None:
+        if (native := sys.modules.get("tilewright.ground.native.calls")) is not None:
             atexit.unregister(native.calls().end)  # `_leave` does it
         raise
 
@@ -36,7 +36,7 @@ def main() -> None:
 def _run() -> None:
     """Run the command line; leaves with its exit status."""
     try:
-        from tilewright.native.interrupts import none_lost
+        from tilewright.ground.native.interrupts import none_lost
 
         with none_lost():
             from tilewright.cli.app import program_command
@@ -51,8 +51,8 @@ def _run() -> None:
         _interrupted()
         sys.exit(INTERRUPTED)
     except Exception as error:
-        from tilewright.native.interrupts import hidden
-        from tilewright.settings import debugging
+        from tilewright.ground.native.interrupts import hidden
+        from tilewright.ground.settings import debugging
 
         if hidden(error):
             _interrupted()
@@ -73,7 +73,7 @@ def _warnings_shown() -> Iterator[None]:
 
     def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
         if issubclass(category, TilewrightWarning):
-            from tilewright.report import console
+            from tilewright.show.report import console
 
             console.error(str(message), title="warning")
         else:
@@ -94,7 +94,7 @@ def _die_of_ctrl_c() -> None:
 
 def _leave(leaving: list[int]) -> None:
     """Exit at once if the compiler still works on another thread, which may take it seconds."""
-    native = sys.modules.get("tilewright.native.calls")
+    native = sys.modules.get("tilewright.ground.native.calls")
     if native is None:
         return
     if leaving and native.calls().at_work:
@@ -117,7 +117,7 @@ def _interrupted() -> None:
 def _reported(error: Exception) -> int:
     """Report an error on standard error; return the exit status."""
     from tilewright.errors import KernelError, TilewrightError
-    from tilewright.report import console
+    from tilewright.show.report import console
 
     if isinstance(error, TilewrightError):
         console.error(str(error), title="kernel error" if isinstance(error, KernelError) else "error")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.blocks.stores import has_other_format, place_of
 from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import INTERRUPTED
 from tilewright.errors import ArgumentValueError
+from tilewright.multiply.blocks.stores import has_other_format, place_of
 
 if TYPE_CHECKING:
-    from tilewright.engine.outside import Product
-    from tilewright.engine.request import Request
+    from tilewright.multiply.engine.outside import Product
+    from tilewright.multiply.engine.request import Request
 
 
 def matmul(
@@ -42,7 +42,7 @@ def matmul(
     Shapes and dtypes may be any that tilewright.matmul takes.
     """
     from tilewright.cli import values
-    from tilewright.engine.request import Request
+    from tilewright.multiply.engine.request import Request
 
     kernel, where, simulated = values.one("--kernels", kernels), values.one("--device", device), values.gpu(gpu)
     options = {
@@ -78,7 +78,7 @@ def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
 
 def _fit(paths: Sequence[Path]) -> bool:
     """Whether all are .npy files and the operands take less than a quarter of the free memory."""
-    from tilewright.machine import host_memory
+    from tilewright.simulate.machine import host_memory
 
     if any(has_other_format(path) for path in paths):
         return False
@@ -104,10 +104,10 @@ def _in_memory(
     import numpy as np
 
     from tilewright.cli import files
-    from tilewright.engine import matmul as engine
-    from tilewright.kernels import catalogue
-    from tilewright.ladder import choose, multiply
-    from tilewright.report import console, on_disk
+    from tilewright.multiply.engine import matmul as engine
+    from tilewright.multiply.kernels import catalogue
+    from tilewright.show.ladder import choose, multiply
+    from tilewright.show.report import console, on_disk
 
     files.check_output(output, force=force)
     if not place_of(output, "output").is_numpy:
@@ -141,10 +141,10 @@ def _by_blocks(
     only_plan: bool,
 ) -> None:
     """Multiply by tiles, within the memory limit."""
-    from tilewright.blocks.cluster import connected
-    from tilewright.engine import outside
-    from tilewright.native.interrupts import until_ctrl_c
-    from tilewright.report import console, on_disk
+    from tilewright.ground.native.interrupts import until_ctrl_c
+    from tilewright.multiply.blocks.cluster import connected
+    from tilewright.multiply.engine import outside
+    from tilewright.show.report import console, on_disk
 
     with (
         nullcontext() if dask is None else connected(dask) as client,
@@ -171,7 +171,7 @@ def _by_blocks(
 
 def _interrupted(product: Product, output: Path) -> int:
     """Report which tiles are stored; return the exit status."""
-    from tilewright.report import console
+    from tilewright.show.report import console
 
     tiles = 0 if product.plan is None else product.plan.tiles
     kept = f"{len(product.finished):,} of {tiles:,} tiles are kept beside {output}; the same command goes on"

@@ -13,7 +13,7 @@ from tilewright.cli.statuses import FOUND
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from tilewright.machine.alternatives import Alternatives
+    from tilewright.simulate.machine.alternatives import Alternatives
 
 #: The value of `--gpu` for all known GPUs.
 ALL = "all"
@@ -59,8 +59,8 @@ def _of_program(
 ) -> tuple[list[tuple[str, Alternatives]], int]:
     """The kernels of a program, each with its occupancy, and the program's status."""
     from tilewright.cli import values
-    from tilewright.profiling import Footprints
-    from tilewright.report import console
+    from tilewright.observe.profiling import Footprints
+    from tilewright.show.report import console
 
     names = values.words("--kernels", kernels)
     seen = Footprints(gpu=what.gpu, kernel=names or None)
@@ -75,10 +75,10 @@ def _of_program(
 
 def _of_demand(gpu: Names, carveout: Text, **text: str) -> list[Alternatives]:
     """The occupancy on each GPU."""
-    from tilewright import machine
     from tilewright.cli import values
-    from tilewright.machine.alternatives import Demand, alternatives
-    from tilewright.machine.occupancy import PREFERENCES, TENSOR_COLUMNS
+    from tilewright.simulate import machine
+    from tilewright.simulate.machine.alternatives import Demand, alternatives
+    from tilewright.simulate.machine.occupancy import PREFERENCES, TENSOR_COLUMNS
 
     every = values.words("--gpu", gpu) == (ALL,)
     on = [machine.chosen(key) for key in (machine.names() if every else values.gpus(gpu) or (None,))]
@@ -98,7 +98,7 @@ def _of_demand(gpu: Names, carveout: Text, **text: str) -> list[Alternatives]:
 
 
 def _print(rows: Sequence[tuple[str, Alternatives]], *, json: bool) -> None:
-    from tilewright.report import console, occupancy as report, terminal
+    from tilewright.show.report import console, occupancy as report, terminal
 
     if json:
         console.document(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tilewright.cli.values import Extents
-    from tilewright.kernels.catalogue import Record
-    from tilewright.machine import Gpu
-    from tilewright.report.prediction import Predicted
+    from tilewright.multiply.kernels.catalogue import Record
+    from tilewright.show.report.prediction import Predicted
+    from tilewright.simulate.machine import Gpu
 
 _SIZE = 1024
 
@@ -62,12 +62,12 @@ def _of_program(
     ctx: typer.Context, what: program.Chosen, kernels: tuple[str, ...], clock: Text, *, all_blocks: bool, json: bool
 ) -> int:
     """Run a program, show the time of each launch, and return its status."""
-    from tilewright import machine
     from tilewright.cli import values
-    from tilewright.prediction.launches import REFUSED
-    from tilewright.prediction.programs import Predictions
-    from tilewright.prediction.sampling import CAREFUL
-    from tilewright.report import console, prediction as report, terminal
+    from tilewright.observe.prediction.launches import REFUSED
+    from tilewright.observe.prediction.programs import Predictions
+    from tilewright.observe.prediction.sampling import CAREFUL
+    from tilewright.show.report import console, prediction as report, terminal
+    from tilewright.simulate import machine
 
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(machine.gpu(what.gpu).boost_mhz))
     sample = None if all_blocks else CAREFUL
@@ -97,9 +97,9 @@ def _of_catalogue(
     names: Sequence[str], wanted: Sequence[tuple[Extents, str]], gpus: Sequence[str], clock: Text, *, json: bool
 ) -> None:
     """Show the times of kernels on each GPU, of each product."""
-    from tilewright import machine
-    from tilewright.report import console, prediction as report, terminal
-    from tilewright.report.blocks import Gap
+    from tilewright.show.report import console, prediction as report, terminal
+    from tilewright.show.report.blocks import Gap
+    from tilewright.simulate import machine
 
     chosen = _records(names)
     rows: list[Predicted] = []
@@ -125,8 +125,8 @@ def _predicted(
 ) -> Iterator[Predicted]:
     """Kernels' times; notes say which kernel has none, and if the kernels were named, which takes no such product."""
     from tilewright.cli import values
-    from tilewright.prediction import products
-    from tilewright.report import console, prediction as report
+    from tilewright.observe.prediction import products
+    from tilewright.show.report import console, prediction as report
 
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(gpu.boost_mhz))
     for record in chosen:
@@ -146,8 +146,8 @@ def _predicted(
 
 
 def _records(names: Sequence[str]) -> Sequence[Record]:
-    from tilewright.kernels import catalogue
-    from tilewright.ladder import select
+    from tilewright.multiply.kernels import catalogue
+    from tilewright.show.ladder import select
 
     chosen = select(catalogue.records(), names) if names else catalogue.records()
     found = [record for record in chosen if record.backend == "gpu"]

@@ -15,9 +15,9 @@ from tilewright.errors import ArgumentValueError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tilewright.drivers.script import Ended
-    from tilewright.prediction.programs import Predictions
-    from tilewright.profiling import Profiles
+    from tilewright.frontends.script import Ended
+    from tilewright.observe.prediction.programs import Predictions
+    from tilewright.observe.profiling import Profiles
 
 
 @program.takes_a_program("seed", on_each_gpu=True)
@@ -37,12 +37,12 @@ def profile(
     """
     what = given.chosen()
 
-    from tilewright import machine
     from tilewright.cli import files, values
     from tilewright.cli.report import write_page
-    from tilewright.prediction.programs import Predictions
-    from tilewright.report import console
-    from tilewright.report.html import report as html_report
+    from tilewright.observe.prediction.programs import Predictions
+    from tilewright.show.report import console
+    from tilewright.show.report.html import report as html_report
+    from tilewright.simulate import machine
 
     names = values.words("--kernels", kernels)
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
@@ -71,7 +71,7 @@ def _show(
     seen: Predictions, ended: Ended, kernels: Sequence[str], launch: int | None, *, json: bool, details: bool
 ) -> None:
     """Print the profiles, and list launches without one."""
-    from tilewright.report import console, document, profile as report, terminal
+    from tilewright.show.report import console, document, profile as report, terminal
 
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
@@ -88,7 +88,7 @@ def _say_why_nothing(seen: Profiles, ended: Ended, kernels: Sequence[str], numbe
 
     Raises ArgumentValueError: an option names something that a successful program never launched.
     """
-    from tilewright.report import console
+    from tilewright.show.report import console
 
     of = f" of {', '.join(kernels)}" if kernels else ""
     if ended.error is not None:

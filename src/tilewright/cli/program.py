@@ -22,11 +22,11 @@ from tilewright.cli.usage import Command
 from tilewright.errors import ArgumentValueError, MissingFileError, near
 
 if TYPE_CHECKING:
-    from tilewright.configuration import Project
-    from tilewright.drivers.script import Ended
-    from tilewright.drivers.target import Target
-    from tilewright.simt import Limits
-    from tilewright.simt.observer import Observer
+    from tilewright.frontends.script import Ended
+    from tilewright.frontends.target import Target
+    from tilewright.ground.configuration import Project
+    from tilewright.simulate import Limits
+    from tilewright.simulate.observer import Observer
 
 #: Arguments after the program belong to it; an unknown option before it is an error.
 PASS_ON = {"allow_interspersed_args": False}
@@ -117,9 +117,9 @@ class Given:
 
         Raises ArgumentValueError: no program is given, or a value is wrong.
         """
-        from tilewright import configuration
         from tilewright.cli import values
-        from tilewright.simt import Limits
+        from tilewright.ground import configuration
+        from tilewright.simulate import Limits
 
         program, argv = self._program()
         at_file = program.kind == "script" and program.text != "-"
@@ -132,7 +132,7 @@ class Given:
 
     def _program(self) -> tuple[Target, tuple[str, ...]]:
         """The program and its arguments."""
-        from tilewright.drivers.target import Target
+        from tilewright.frontends.target import Target
 
         argv = (*(() if self.script is None else (self.script,)), *(self.arguments or ()))
         if self.module is not None:
@@ -148,7 +148,7 @@ class Given:
 
     def _gpu(self, project: Project) -> str:
         from tilewright.cli import values
-        from tilewright.settings import Settings
+        from tilewright.ground.settings import Settings
 
         if (name := values.gpu(self.gpu)) is not None:
             return name
@@ -216,7 +216,7 @@ def _on_each(ctx: typer.Context, gpus: Sequence[str], script: str | None, values
 
     Documents become one, with the rows of all.
     """
-    from tilewright.report import console
+    from tilewright.show.report import console
 
     for name, given in (("SCRIPT -", script == "-"), ("--html", values.get("html"))):
         if given:
@@ -247,7 +247,7 @@ def followed(
     ctx: typer.Context, what: Chosen, observer: Observer | None, *, seed: int | None = None, quiet: bool = False
 ) -> Ended:
     """Run a program with an observer, and report how it ended."""
-    from tilewright.drivers.following import follow
+    from tilewright.frontends.following import follow
 
     ended = follow(what.program, what.argv, observer, what.gpu, seed=seed, limits=what.limits, quiet=quiet)
     ended.report()
@@ -260,7 +260,7 @@ def check_kernels(wanted: Sequence[str], launched: Sequence[str]) -> None:
 
     Raises ArgumentValueError: with the names of those that it launched.
     """
-    from tilewright.profiling import named
+    from tilewright.observe.profiling import named
 
     for pattern in wanted:
         if not any(named(kernel, (pattern,)) for kernel in launched):
@@ -276,7 +276,7 @@ def point_out_options(ctx: typer.Context, what: Chosen, ended: Ended) -> None:
 
     A program knows an option that its text contains. If the program has several files, only its failure shows.
     """
-    from tilewright.report import console
+    from tilewright.show.report import console
 
     text = what.program.source
     for name in dict.fromkeys(_options(ctx, what.argv)):

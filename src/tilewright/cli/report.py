@@ -14,12 +14,12 @@ from tilewright.cli.options import Names, option
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from tilewright.kernels.catalogue import Record
-    from tilewright.machine import Gpu
-    from tilewright.prediction.record import Prediction
-    from tilewright.rates.record import Sweep
-    from tilewright.report.charts.records import Chart
-    from tilewright.report.html.report import Ladder, Material
+    from tilewright.multiply.kernels.catalogue import Record
+    from tilewright.observe.prediction.record import Prediction
+    from tilewright.show.rates.record import Sweep
+    from tilewright.show.report.charts.records import Chart
+    from tilewright.show.report.html.report import Ladder, Material
+    from tilewright.simulate.machine import Gpu
 
 _KERNEL, _LADDER = "block_partitioned_16", "SGEMM"
 #: Edges of the ladder's products: what is counted, and what is predicted.
@@ -44,14 +44,14 @@ def report(
 
     With a sweep but neither --output nor --charts, print the sweep's charts.
     """
-    from tilewright.rates import store
+    from tilewright.show.rates import store
 
     rates = None if sweep is None else store.read(sweep)
     if output is None and charts is None:
         _print(rates)
         return
     from tilewright.cli import values
-    from tilewright.report.html import report as page
+    from tilewright.show.report.html import report as page
 
     kernel = values.one("--kernels", kernels) or _KERNEL
     rungs = values.words("--ladder", ladder) or (_LADDER,)
@@ -72,10 +72,10 @@ def _print(sweep: Sweep | None) -> None:
 
     Raises ArgumentValueError: there is no sweep, or nothing in it that a chart shows.
     """
-    from tilewright.report import console, terminal
-    from tilewright.report.blocks import Gap
-    from tilewright.report.charts import rates
-    from tilewright.report.charts.terminal import blocks
+    from tilewright.show.report import console, terminal
+    from tilewright.show.report.blocks import Gap
+    from tilewright.show.report.charts import rates
+    from tilewright.show.report.charts.terminal import blocks
 
     if sweep is None:
         raise ArgumentValueError("a report must go somewhere (got neither a sweep nor -o); give -o page.html")
@@ -91,8 +91,8 @@ def _of_sweep(sweep: Sweep | None) -> tuple[str, Sequence[Chart]]:
 
     Raises ArgumentValueError: there is none.
     """
-    from tilewright.report.charts import rates
-    from tilewright.report.html import report as page
+    from tilewright.show.report.charts import rates
+    from tilewright.show.report.html import report as page
 
     if sweep is None:
         raise ArgumentValueError("--kernels none must come with a sweep (got none); name its file")
@@ -124,15 +124,15 @@ def _gathered(
     kernel: str, sizes: Names, dtype: str | None, gpu: str | None, ladder: Sequence[str], sweep: Sweep | None
 ) -> Material:
     """Run, check, predict and climb."""
-    from tilewright import machine
-    from tilewright.checking import check
     from tilewright.cli import values
-    from tilewright.kernels import catalogue
-    from tilewright.ladder import operands, select
-    from tilewright.prediction.launches import judged
-    from tilewright.profiling import watching
-    from tilewright.report.html.report import Material
-    from tilewright.waiting import announced
+    from tilewright.ground.progress import announced
+    from tilewright.multiply.kernels import catalogue
+    from tilewright.observe.checking import check
+    from tilewright.observe.prediction.launches import judged
+    from tilewright.observe.profiling import watching
+    from tilewright.show.ladder import operands, select
+    from tilewright.show.report.html.report import Material
+    from tilewright.simulate import machine
 
     record = catalogue.find(kernel)
     target = machine.chosen(gpu)
@@ -160,8 +160,8 @@ def _gathered(
 def _predicted(record: Record, extents: tuple[int, int, int], dtype: str, gpu: Gpu) -> Prediction | None:
     """The predicted time; if there is none, a note on the page says why."""
     from tilewright.errors import TilewrightError
-    from tilewright.prediction import products
-    from tilewright.report import console
+    from tilewright.observe.prediction import products
+    from tilewright.show.report import console
 
     try:
         return products.predict_product(record, products.Product(*extents, dtype), gpu)
@@ -172,9 +172,9 @@ def _predicted(record: Record, extents: tuple[int, int, int], dtype: str, gpu: G
 
 def _climbed(records: Sequence[Record], gpu: Gpu) -> Ladder | None:
     """Counts at one size, and predicted times at a larger one, of the ladder's GPU kernels."""
-    from tilewright.ladder import climb_dtypes, operands
-    from tilewright.report.html.report import Ladder
-    from tilewright.waiting import announced
+    from tilewright.ground.progress import announced
+    from tilewright.show.ladder import climb_dtypes, operands
+    from tilewright.show.report.html.report import Ladder
 
     chosen = [record for record in records if record.backend == "gpu"]
     if not chosen:
@@ -200,7 +200,7 @@ def write_page(text: str, path: Path, *, force: bool) -> None:
     Raises ArgumentValueError: it is too large.
     """
     from tilewright.cli import files
-    from tilewright.report.html import page
+    from tilewright.show.report.html import page
 
     size = len(text.encode())
     if size > page.MOST_BYTES:
@@ -214,7 +214,7 @@ def write_page(text: str, path: Path, *, force: bool) -> None:
 def _write_charts(charts: Sequence[Chart], folder: Path, *, force: bool) -> None:
     """Each chart as SVG and PNG, named by its number and title; all are drawn before the first is written."""
     from tilewright.cli import files
-    from tilewright.report.charts import png, svg
+    from tilewright.show.report.charts import png, svg
 
     drawn: dict[str, bytes] = {}
     for number, chart in enumerate(charts, 1):

@@ -32,9 +32,9 @@ def tune(
     than 10 % of it apart. The exit status is 4 if no time could be stored.
     """
     from tilewright.cli import values
-    from tilewright.engine.promotion import ORDERS, as_dtype
-    from tilewright.rates import tuner
-    from tilewright.report import console, terminal, tuning as report
+    from tilewright.multiply.engine.promotion import ORDERS, as_dtype
+    from tilewright.show.rates import tuner
+    from tilewright.show.report import console, terminal, tuning as report
 
     where = values.words("--device", device) or ("simulated",)
     few = tuner.FEW if candidates is None else values.whole("--candidates", candidates, 1, str(tuner.FEW), 1000)

@@ -19,7 +19,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        from tilewright.report.status import progress
+        from tilewright.show.report.status import progress
 
         with progress(hint=self.hint(ctx.params)):
             return super().invoke(ctx)

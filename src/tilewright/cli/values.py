@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from tilewright.errors import ArgumentValueError
-from tilewright.machine.sizes import size_bytes, size_text
+from tilewright.simulate.machine.sizes import size_bytes, size_text
 
 if TYPE_CHECKING:
-    from tilewright.simt import Limits
+    from tilewright.simulate import Limits
 
 _Text = TypeVar("_Text", bound=str)
 #: m, n and k of a product.
@@ -27,7 +27,7 @@ def limits(text: str | None) -> Limits | None:
 
     Raises ArgumentValueError: the text is no number of seconds, or 0.
     """
-    from tilewright.simt import Limits
+    from tilewright.simulate import Limits
 
     if text is None:
         return None
@@ -134,7 +134,7 @@ def dtypes(given: Sequence[str] | None) -> tuple[str, ...]:
     >>> dtypes(["half,int8"])
     ('float16', 'int8')
     """
-    from tilewright.problem.dtypes import full_name
+    from tilewright.multiply.problem.dtypes import full_name
 
     return tuple(full_name(text, "--dtypes") for text in words("--dtypes", given))
 
@@ -174,7 +174,7 @@ def gpus(given: Sequence[str] | None) -> tuple[str, ...]:
 
 def gpu_name(option: str, text: str) -> str:
     """Return the key of a known GPU, checked even if the GPU will not be used."""
-    from tilewright import machine
+    from tilewright.simulate import machine
 
     if not text:
         raise ArgumentValueError(f"{option} must name a GPU (got {text!r}); see `tilewright gpus`")

@@ -4,7 +4,7 @@ import numpy as np
 from case import Case, product
 from numba import cuda, float32
 
-from tilewright.kernels.tiled import tiled
+from tilewright.multiply.kernels.tiled import tiled
 
 T = 8
 

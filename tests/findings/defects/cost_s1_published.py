@@ -3,7 +3,7 @@
 from case import Case, matrices, product
 from numba import cuda
 
-from tilewright.kernels.numba_naive import naive, naive_published
+from tilewright.multiply.kernels.numba_naive import naive, naive_published
 
 FINDS = {
     "total += A[i, k] * B[k, j]": ("TW601", "TW702"),

@@ -7,8 +7,8 @@ What two threads of a column read of B's tile is one word: a broadcast.
 from case import Case, matrices, product
 from numba import cuda
 
-from tilewright.kernels.tiled import tiled
-from tilewright.kernels.tiled_published import tiled_published
+from tilewright.multiply.kernels.tiled import tiled
+from tilewright.multiply.kernels.tiled_published import tiled_published
 
 FINDS = {
     "sA[tx, ty] = A[x, ty + i * TPB]": ("TW701", "TW702"),

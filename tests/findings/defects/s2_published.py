@@ -7,8 +7,8 @@ shows, but for the order of its indices, which costs time only and is `profile`'
 from case import Case, matrices, product
 from numba import cuda
 
-from tilewright.kernels.tiled import tiled
-from tilewright.kernels.tiled_published import tiled_published
+from tilewright.multiply.kernels.tiled import tiled
+from tilewright.multiply.kernels.tiled_published import tiled_published
 
 FINDS = {
     # The k loop runs as often as C has tiles: columns 32 to 39 of A, and those rows of B, are never read.

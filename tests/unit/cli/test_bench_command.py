@@ -16,9 +16,9 @@ import fakes
 import numpy as np
 import pytest
 
-from tilewright.rates import sweeping, turns
-from tilewright.rates.record import Point, Rate
-from tilewright.rates.sweeping import Sweeping
+from tilewright.show.rates import sweeping, turns
+from tilewright.show.rates.record import Point, Rate
+from tilewright.show.rates.sweeping import Sweeping
 
 Run = Callable[..., Any]
 TINY = ("bench", "--sizes", "8,7x9x5", "--samples", 3)
@@ -105,9 +105,9 @@ def test_predictions_have_their_own_colour() -> None:
 
     from rich.console import Console
 
-    from tilewright.rates import plan
-    from tilewright.rates.record import Sweep
-    from tilewright.report import rates, terminal
+    from tilewright.show.rates import plan
+    from tilewright.show.rates.record import Sweep
+    from tilewright.show.report import rates, terminal
 
     asked = plan.Asked(kernels=("results_8",), sizes=((32, 32, 32),), devices=("a6000",))
     sweep = Sweep(plan.document(asked), {}, tuple(Sweeping(asked).rates().__next__()))
@@ -120,11 +120,11 @@ def test_predictions_have_their_own_colour() -> None:
 def test_a_source_s_table_has_its_figures_beside_ours(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from tilewright.rates import tables
+    from tilewright.show.rates import tables
 
     small = replace(tables.table("S8"), widths=(8, 16, 32))
-    monkeypatch.setattr("tilewright.rates.plan.table", lambda name: small)
-    monkeypatch.setattr("tilewright.report.rates.table", lambda name: small)
+    monkeypatch.setattr("tilewright.show.rates.plan.table", lambda name: small)
+    monkeypatch.setattr("tilewright.show.report.rates.table", lambda name: small)
     done = tilewright("bench", "--table", "s8")
     assert (done.status, done.err) == (0, "")
     rows = {line.split()[0]: line.split()[1:] for line in done.out.splitlines() if line[:5].strip().isdigit()}
@@ -385,7 +385,7 @@ def test_points_left_out_are_reported_once_below_the_table(tilewright: Run, monk
 
 
 def test_left_out_sizes_are_named_if_a_kernel_has_others() -> None:
-    from tilewright.report import rates
+    from tilewright.show.report import rates
 
     some, others = (Point(name, "a6000", "int32", n, n, n) for name, n in (("tiled", 64), ("naive", 32)))
     known = [Rate(others, "predicted", 1.0, 1.0, 1.0)]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tilewright.instruments.findings import codes
-from tilewright.simt.run import limits
+from tilewright.observe.instruments.findings import codes
+from tilewright.simulate.run import limits
 
 Run = Callable[..., Any]
 

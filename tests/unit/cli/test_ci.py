@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from tilewright import configuration
-from tilewright.checking.suppressions import Sifted
 from tilewright.cli import check, formats, statuses
-from tilewright.drivers.script import Ended
 from tilewright.errors import ArgumentValueError, TilewrightWarning
-from tilewright.instruments.findings import Finding
-from tilewright.report import github
+from tilewright.frontends.script import Ended
+from tilewright.ground import configuration
+from tilewright.observe.checking.suppressions import Sifted
+from tilewright.observe.instruments.findings import Finding
+from tilewright.show.report import github
 
 Run = Callable[..., Any]
 

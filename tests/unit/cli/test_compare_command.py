@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tilewright.rates import store
-from tilewright.rates.record import Point, Rate
+from tilewright.show.rates import store
+from tilewright.show.rates.record import Point, Rate
 
 Run = Callable[..., Any]
 POINT = Point("matmul", "cpu", "float32", 64, 64, 64)

@@ -252,7 +252,7 @@ def test_any_width_shows_every_name(
     tilewright: Run, monkeypatch: pytest.MonkeyPatch, command: str, columns: str
 ) -> None:
     from tilewright import machine
-    from tilewright.kernels import catalogue
+    from tilewright.multiply.kernels import catalogue
 
     monkeypatch.setenv("COLUMNS", columns)
     out = tilewright(command).out

@@ -71,8 +71,8 @@ def test_each_dtype_is_the_sources_own_unless_one_is_requested(tilewright: Run, 
 def told(monkeypatch: pytest.MonkeyPatch) -> None:
     """One step, of a known time."""
     step = StepTime("tiled", "tiles", "float32", 4096, 0.25, 0.2, 0.3, 1.0)
-    monkeypatch.setattr("tilewright.ladder.story.steps_of", lambda gpu: (step,))
-    monkeypatch.setattr("tilewright.ladder.story.step_times", lambda gpu: iter((step,)))
+    monkeypatch.setattr("tilewright.show.ladder.story.steps_of", lambda gpu: (step,))
+    monkeypatch.setattr("tilewright.show.ladder.story.step_times", lambda gpu: iter((step,)))
 
 
 @pytest.mark.usefixtures("told")
@@ -292,7 +292,7 @@ def test_wrong_use_is_one_message(tilewright: Run, catalogue_of: Run, arguments:
 
 
 def test_without_a_gpu_the_device_cuda_is_one_clear_line(tilewright: Run, catalogue_of: Run) -> None:
-    from tilewright.backends.cuda import device
+    from tilewright.multiply.backends.cuda import device
 
     if device.available():
         pytest.skip("there is a GPU here")

@@ -16,7 +16,7 @@ import pytest
 from fakes import FakeRecord, canonical
 
 import tilewright as tw
-from tilewright.problem import reference
+from tilewright.multiply.problem import reference
 
 Run = Callable[..., Any]
 
@@ -264,7 +264,7 @@ def test_after_a_real_ctrl_c_the_same_command_continues_from_the_kept_tiles(tmp_
     a = np.random.default_rng(5).integers(-4, 5, (2000, 2000)).astype(np.float64)
     np.save(tmp_path / "a.npy", a)
     said = (
-        "import tilewright as tw; from tilewright.engine import outside; tw.matmul([[1.0]], [[1.0]], "
+        "import tilewright as tw; from tilewright.multiply.engine import outside; tw.matmul([[1.0]], [[1.0]], "
         "algebra='max-plus'); print(outside.host_memory.resident_bytes())"
     )
     alone = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, timeout=60, check=True).stdout

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tilewright.errors import MissingExtraError
-from tilewright.programs import disassembler
-from tilewright.report import figures
+from tilewright.show.report import figures
+from tilewright.simulate.programs import disassembler
 
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 
@@ -225,7 +225,7 @@ def test_a_page_that_exists_is_refused_before_the_program_runs(tilewright: Run, 
 def test_a_page_that_cannot_be_written_loses_no_profile(
     tilewright: Run, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tilewright.report.html.page.MOST_BYTES", 1000)
+    monkeypatch.setattr("tilewright.show.report.html.page.MOST_BYTES", 1000)
     done = tilewright("profile", "--html", tmp_path / "page.html", program)
     assert done.status == 2 and "at most 1,000 bytes" in done.err
     assert "b[j, i] = a[i, j]" in done.out and not (tmp_path / "page.html").exists()

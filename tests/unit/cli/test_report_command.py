@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tilewright.rates.record import Point, Rate
-from tilewright.rates.store import kept
+from tilewright.show.rates.record import Point, Rate
+from tilewright.show.rates.store import kept
 
 pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 
@@ -79,7 +79,7 @@ def test_ctrl_c_leaves_the_old_page(tilewright: Run, tmp_path: Path, monkeypatch
     def interrupted(material: Any) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tilewright.report.html.report.text", interrupted)
+    monkeypatch.setattr("tilewright.show.report.html.report.text", interrupted)
     assert tilewright("report", "-o", page, *SOON, "--force").status == 130
     assert page.read_text() == "mine" and list(tmp_path.iterdir()) == [page]
 
@@ -87,7 +87,7 @@ def test_ctrl_c_leaves_the_old_page(tilewright: Run, tmp_path: Path, monkeypatch
 def test_a_page_that_is_too_large_is_not_written(
     tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tilewright.report.html.page.MOST_BYTES", 1000)
+    monkeypatch.setattr("tilewright.show.report.html.page.MOST_BYTES", 1000)
     page = tmp_path / "page.html"
     done = tilewright("report", "-o", page, *SOON)
     assert done.status == 2 and "a page must have at most 1,000 bytes (got " in done.err

@@ -18,7 +18,7 @@ import pytest
 from tilewright.cli import statuses
 from tilewright.cli.app import program_command
 from tilewright.cli.options import OPTIONS, named
-from tilewright.report import console
+from tilewright.show.report import console
 
 Run = Callable[..., Any]
 COMMANDS: Mapping[str, Any] = program_command().commands

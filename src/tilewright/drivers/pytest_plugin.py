@@ -1,1 +1,0 @@
-"""Checkouts that were installed before have this entry point: the plugin is `tilewright.testing.plugin`."""

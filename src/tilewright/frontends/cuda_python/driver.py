@@ -1,0 +1,18 @@
+"""The calls of `cuda.bindings.driver` that programs make beside those of the package that launches their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.frontends.driver_binding import Binding
+from tilewright.simulate.device import tensor_maps
+from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.programs.numba_names import Row
+
+
+def rows(gpu: SimulatedGpu) -> Iterator[Row]:
+    """The table for one simulated GPU."""
+    binding = Binding(gpu)
+    yield from (
+        ("cuda.bindings.driver", name, getattr(binding, name)) for name in vars(tensor_maps) if name[:2] == "cu"
+    )

@@ -1,0 +1,73 @@
+"""Replaces `cuda.bindings.driver` in numba-cuda: our driver calls, and the real types, constants and codes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.simulate.device import allocations, contexts, modules, streams, tensor_maps
+from tilewright.simulate.device.gpu import DriverError, EndedError, SimulatedGpu
+from tilewright.simulate.device.launching import driver_error
+
+#: Every driver call that the simulated GPU implements, by name.
+CALLS: dict[str, Callable[..., Any]] = {
+    name: function
+    for subject in (contexts, allocations, streams, modules, tensor_maps)
+    for name, function in vars(subject).items()
+    if name.startswith("cu") and getattr(function, "__module__", "") == subject.__name__
+}
+#: Calls that hold no lock: those that wait for callbacks, which may make driver calls themselves; and those that Python
+#: may make while it collects arrays, on a thread that runs a kernel for another thread that holds the lock.
+UNLOCKED = frozenset(
+    "cuCtxSynchronize cuStreamSynchronize cuMemFree cuMemFreeHost cuMemHostUnregister cuStreamDestroy cuEventDestroy "
+    "cuLibraryUnload".split()
+)
+
+
+class Binding:
+    """The driver's functions for one simulated GPU; each returns a CUresult and its results."""
+
+    def __init__(self, gpu: SimulatedGpu) -> None:
+        self.gpu = gpu
+        self._real = contexts.binding()
+        self.CUstream = streams.handle_type()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in CALLS:
+            found: Any = self._answer(name, CALLS[name])
+        elif name.startswith("cu") and name[2:3].isupper():
+            found = self._refuse(name)
+        else:
+            found = getattr(self._real, name)
+        setattr(self, name, found)
+        return found
+
+    def _answer(self, name: str, call: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+        @functools.wraps(call)
+        def answer(*arguments: Any) -> tuple[Any, ...]:
+            try:
+                self.gpu.check_process()
+                if name in UNLOCKED:
+                    given = call(self.gpu, *arguments)
+                else:
+                    with self.gpu.call():
+                        given = call(self.gpu, *arguments)
+            except EndedError as error:  # the code alone does not say what to do
+                raise driver_error(error.code, str(error)) from None
+            except DriverError as error:
+                return (self._real.CUresult.__members__[error.code],)
+            success = self._real.CUresult.CUDA_SUCCESS
+            return (success,) if given is None else (success, *(given if isinstance(given, tuple) else (given,)))
+
+        return answer
+
+    def _refuse(self, name: str) -> Callable[..., tuple[Any, ...]]:
+        """A call that the simulated GPU does not implement; a name that no driver has is an AttributeError."""
+        real = getattr(self._real, name)
+
+        @functools.wraps(real)
+        def refuse(*arguments: Any) -> tuple[Any, ...]:
+            return (self._real.CUresult.CUDA_ERROR_NOT_SUPPORTED,)
+
+        return refuse

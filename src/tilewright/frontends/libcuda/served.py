@@ -1,0 +1,268 @@
+"""The library `libcuda.so.1` of this process, with our functions while a simulated GPU is installed.
+
+Other libraries find it by its name. If the process also has the vendor's driver, calls go to that while no simulated
+GPU is installed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import TilewrightError
+from tilewright.frontends.driver_binding import CALLS, UNLOCKED
+from tilewright.frontends.libcuda import devices, graphs, launches, loading, tensor_maps, transfers
+from tilewright.frontends.libcuda.driver_calls import PROTOTYPES, SINCE
+from tilewright.frontends.libcuda.entries import DYNSYM, functions
+from tilewright.frontends.libcuda.errors import code_of, errors, name_of
+from tilewright.frontends.libcuda.prototypes import Prototype, prototype
+from tilewright.frontends.libcuda.shared_object import MACHINES, NOTHING, SLOTS, shared_object
+from tilewright.ground.native.interrupts import Postponed
+from tilewright.ground.native.memo import memo
+from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.installed_gpu import installed_gpu
+from tilewright.simulate.device.launching import kernel_error
+
+_SONAME = "libcuda.so.1"
+#: Files of Linux that show that the vendor's driver is installed: natively, and under Windows.
+_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+#: Functions that free or release; their objects disappear with their GPU.
+_GIVES_BACK = re.compile(r"cu(da)?\w*(Free|Destroy|Unload|Release|Unregister)\w*")
+#: Handle types of kernels; implementations get the kernel itself.
+KERNELS = frozenset({"CUfunction", "CUkernel", "cudaFunction_t", "cudaKernel_t"})
+_Answer = Callable[..., Any]
+
+
+class Server:
+    """Makes C functions from Python functions: reads the inputs of a prototype, and writes the outputs.
+
+    `code_of`: converts the name of an error to the number that the C function returns. `vendor`: the library that is
+    called while no simulated GPU is installed.
+    """
+
+    def __init__(self, code_of: Callable[[str], int], vendor: ctypes.CDLL | None = None) -> None:
+        self.errors = errors()
+        self._code_of = code_of
+        self._vendor = vendor
+        self._kept: list[Any] = []
+
+    def function(self, wanted: Prototype, answer: _Answer, any_time: bool = False, driver: str = "") -> int:
+        """The address of a C function that calls a Python function.
+
+        With `any_time`, it needs no simulated GPU, and the Python function gets None if none is installed. `driver` is
+        the driver call that it performs, if the prototype is of another function.
+        """
+        elsewhere = self._vendors(wanted)
+        code_of, harmless = self._code_of, _GIVES_BACK.fullmatch(wanted.name) is not None
+        gives = [(at, parameter.given) for at, parameter in enumerate(wanted.parameters) if parameter.given]
+        takes = [(at, p.type in KERNELS) for at, p in enumerate(wanted.parameters) if not p.given]
+        unlocked = (driver or wanted.name).partition("_v")[0] in UNLOCKED
+        errors = self.errors
+
+        def call(*arguments: Any) -> int:
+            with Postponed():
+                try:
+                    gpu: Any = installed_gpu()
+                    if gpu is None and elsewhere is not None and not any_time:
+                        return int(elsewhere(*arguments))
+                    if gpu is None and harmless:
+                        return 0
+                    if gpu is None and not any_time:
+                        raise DriverError("CUDA_ERROR_NO_DEVICE", "no simulated GPU is installed")
+                    given = [gpu.host.kernel(arguments[at] or 0) if k else arguments[at] or 0 for at, k in takes]
+                    found = answer(gpu, *given) if gpu is None else _answered(gpu, answer, given, unlocked)
+                except BaseException as error:
+                    code, message = _explained(error)
+                    errors.note(code, message)
+                    if not isinstance(error, Exception):
+                        raise
+                    return code_of(code)
+                if gives:
+                    values = found if isinstance(found, tuple) else (found,)
+                    for (at, kind), value in zip(gives, values, strict=True):
+                        if arguments[at]:
+                            kind.from_address(arguments[at]).value = value if kind is ctypes.c_float else int(value)
+                return 0
+
+        made = wanted.native(call)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0
+
+    def _vendors(self, wanted: Prototype) -> Any:
+        """The vendor's function; None if there is none."""
+        place = _place(self._vendor, wanted.name) if self._vendor is not None else 0
+        return wanted.native(place) if place else None
+
+
+def _answered(gpu: SimulatedGpu, answer: _Answer, given: Sequence[Any], unlocked: bool) -> Any:
+    gpu.check_process()
+    if unlocked:
+        return answer(gpu, *given)
+    with gpu.call():
+        return answer(gpu, *given)
+
+
+def _explained(error: BaseException) -> tuple[str, str]:
+    """The driver's name of an error, and the message."""
+    if isinstance(error, TilewrightError) and not hasattr(error, "code"):
+        error = kernel_error(error)
+    code = getattr(error, "code", None)
+    if code is None:
+        return "CUDA_ERROR_UNKNOWN", f"{type(error).__name__}: {error}"
+    name = code if isinstance(code, str) else code.name
+    return name, str(getattr(error, "msg", error)).removeprefix(f"{name}: ")
+
+
+class Exported:
+    """A library in this process only, with our functions under C names.
+
+    `soname`: the name by which other libraries find it. `functions`: name -> address of the function.
+    """
+
+    def __init__(self, soname: str, functions: Mapping[str, int]) -> None:
+        descriptor = os.memfd_create(soname)  # stays open: the loader would take a reused path for a loaded library
+        os.write(descriptor, shared_object(soname, list(functions), platform.machine()))
+        self._loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}", mode=os.RTLD_GLOBAL | os.RTLD_NOW)
+        self.handle = self._loaded._handle
+        self._slots = (ctypes.c_size_t * len(functions)).in_dll(self._loaded, SLOTS)
+        self._slots[:] = list(functions.values())
+        atexit.register(self._end)  # objects freed at the interpreter's end must not call Python functions
+
+    def address(self, name: str) -> int:
+        """The address of a function."""
+        return _place(self._loaded, name)
+
+    def _end(self) -> None:
+        self._slots[:] = [self.address(NOTHING)] * len(self._slots)
+
+
+class DriverLibrary:
+    """The loaded library.
+
+    `vendor`: the vendor's library. It serves calls while no simulated GPU is installed, and functions that ours lacks.
+    `soname`: the name by which other libraries find it.
+    """
+
+    def __init__(self, vendor: ctypes.CDLL | None, soname: str = _SONAME) -> None:
+        self._vendor, self._soname = vendor, soname
+        self._server = Server(code_of, self._vendor)
+        prototypes = [prototype(text) for text in PROTOTYPES]
+        names = [one.name for one in prototypes]
+        self._versions: dict[str, list[str]] = {}
+        for name in names:
+            self._versions.setdefault(name.partition("_v")[0], []).append(name)
+        newest = {plain: versions[-1] for plain, versions in self._versions.items()}
+        plain = [name for name in newest if name not in names]
+        addresses = {one.name: self._server.function(one, *self._answer(one.name)) for one in prototypes}
+        ours = addresses | {name: addresses[newest[name]] for name in plain}
+        known = {} if vendor is None else functions(Path(vendor._name), DYNSYM)
+        theirs = {} if vendor is None else {name: _place(vendor, name) for name in known}
+        self._exported = Exported(soname, theirs | ours)
+
+    @property
+    def found(self) -> bool:
+        """Whether other libraries find it by its name, and not a driver loaded earlier."""
+        return ctypes.CDLL(self._soname)._handle == self._exported.handle
+
+    def _answer(self, name: str) -> tuple[_Answer, Any]:
+        plain = name.partition("_v")[0]
+        own: dict[str, _Answer] = {
+            "cuGetErrorName": _error_name, "cuGetErrorString": self._error_text, "cuGetExportTable": self._table,
+            "cuGetProcAddress": self._address, "cuGetProcAddress_v2": lambda *given: (self._address(*given), 0),
+        }  # fmt: skip
+        if plain in own:
+            return own[name], True
+        return ANSWERS.get(name) or ANSWERS[plain], False
+
+    def _error_text(self, gpu: Any, number: int) -> int:
+        return self._server.errors.text(name_of(number))
+
+    def _table(self, gpu: Any, identifier: int) -> int:
+        """A table of undocumented functions: ours has none, but the vendor's libraries request them."""
+        if self._vendor is not None and gpu is None:
+            found = ctypes.c_size_t()
+            self._vendor.cuGetExportTable(ctypes.byref(found), ctypes.c_void_p(identifier))
+            return found.value
+        raise DriverError("CUDA_ERROR_NOT_FOUND")
+
+    def _address(self, gpu: Any, symbol: int, version: int, flags: int) -> int:
+        """The address of a function, in the version for a version of CUDA."""
+        name = ctypes.string_at(symbol).decode()
+        versions = self._versions.get(name, ())
+        fitting = [name for name in versions if SINCE.get(name, 0) <= version]
+        if not fitting and self._vendor is not None:
+            return _place(self._vendor, name)
+        if not fitting:
+            raise DriverError("CUDA_ERROR_NOT_FOUND", "the simulated GPU has no such function")
+        return self._exported.address(fitting[-1])
+
+
+def _nothing(gpu: SimulatedGpu, *given: Any) -> None:
+    """No effect."""
+
+
+#: Calls without effect here: there are no cache modes, bank widths or unused memory, a pool's memory stays until it is
+#: freed, kernels are always loaded, and the only device accesses all memory.
+_NOTHING = (
+    "cuDevicePrimaryCtxSetFlags", "cuMemPoolDestroy", "cuMemPoolTrimTo", "cuMemPoolSetAccess", "cuFuncSetCacheConfig",
+    "cuFuncSetSharedMemConfig", "cuFuncLoad",
+)  # fmt: skip
+#: Every driver call implemented for code in C, by name.
+ANSWERS: dict[str, _Answer] = {
+    **CALLS,
+    **dict.fromkeys(_NOTHING, _nothing),
+    **{
+        name: function
+        for subject in (devices, graphs, loading, launches, tensor_maps, transfers)
+        for name, function in vars(subject).items()
+        if name.startswith("cu")
+    },
+}
+
+
+def _place(library: ctypes.CDLL, name: str) -> int:
+    """The address of a library's function; 0 if it has none."""
+    found = getattr(library, name, None)
+    return (ctypes.cast(found, ctypes.c_void_p).value or 0) if found is not None else 0
+
+
+def _error_name(gpu: Any, number: int) -> int:
+    return errors().kept(name_of(number))
+
+
+@memo
+def vendors_driver() -> ctypes.CDLL | None:
+    """The vendor's driver, loaded by its path so that others do not find it by name; None if it is not installed."""
+    if not any(device.exists() for device in _DEVICES):
+        return None
+    with suppress(OSError, subprocess.SubprocessError):
+        listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, timeout=10, check=True).stdout
+        for line in listed.splitlines():
+            name, _, path = line.strip().partition(" => ")
+            if name.startswith(f"{_SONAME} ") and "64" in name:
+                return ctypes.CDLL(path, mode=os.RTLD_LOCAL)
+    return None
+
+
+def serve() -> None:
+    """Let libraries of this process find ours, where the system is one that it is made for.
+
+    A driver of the vendor's that is loaded already stays what they find.
+    """
+    if sys.platform == "linux" and platform.machine() in MACHINES:
+        driver_library()
+
+
+@memo
+def driver_library() -> DriverLibrary:
+    """The library of this process, which stays loaded."""
+    return DriverLibrary(vendors_driver())

@@ -1,0 +1,60 @@
+"""Runs a CUDA program, from source or as a binary, with observers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.frontends.programs import binary, process, source
+from tilewright.frontends.script import Ended
+from tilewright.frontends.target import STDIN, NoProgramError, Target
+from tilewright.frontends.this_process import ThisProcess
+from tilewright.ground.native import secure_files
+from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.observer import Observer
+from tilewright.simulate.run.limits import Limits
+
+
+def is_cuda(target: Target) -> bool:
+    """Whether it is a CUDA program: source by its name, a binary by its first bytes.
+
+    >>> is_cuda(Target("saxpy.cu")), is_cuda(Target("saxpy.py"))
+    (True, False)
+    """
+    path = Path(target.text)
+    return target.kind == "script" and target.text != STDIN and (path.suffix == ".cu" or binary.is_binary(path))
+
+
+def run_followed(
+    text: str,
+    argv: Sequence[str],
+    gpu: str,
+    observers: Sequence[Observer] = (),
+    *,
+    seed: int | None = None,
+    limits: Limits | None = None,
+) -> Ended:
+    """Run a program on its own simulated GPU, and wait for it.
+
+    Raises NoProgramError: it cannot be read, or cannot run here; MissingExtraError, CompileError: it cannot be
+    compiled.
+    """
+    path = Path(text)
+    if not path.is_file():
+        raise NoProgramError(f"SCRIPT must be a CUDA program (got {path}, which is no file); name a file")
+    library = process.library()
+    device = SimulatedGpu(ThisProcess(), gpu, observers, seed, limits, process.shared_addresses())
+    try:
+        with secure_files.working_folder() as folder:
+            if path.suffix == ".cu":
+                made, name = source.compiled(path, device.record, library, folder), str(path.with_suffix(""))
+                device.with_arrays = functools.partial(source.with_arrays, path, device.record, folder)
+            else:
+                for reason in binary.check(path):
+                    process.report(f"{path} uses {reason}: its calls will fail")
+                made, name = path, text
+            return process.run(library, made, argv, device, name)
+    finally:
+        device.close()
+        device.addresses.addresses.arena.close()

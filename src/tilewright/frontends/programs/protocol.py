@@ -1,0 +1,294 @@
+"""Calls of a program: one connection per thread; a call arrives as words, and requests and a result go back.
+
+`client.hpp` is the program's side. During a call, the program's memory is read and written through its connection:
+while it waits for the result, it serves requests. Requests without an answer are sent together with the result.
+"""
+
+from __future__ import annotations
+
+import enum
+import mmap
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilewright.frontends.programs.runtime import STICKY, Runtime
+from tilewright.simulate.device.caller import Host, Registered
+from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.launching import LaunchConfig, facts
+from tilewright.simulate.state import GLOBAL_BASE, SLACK_BYTES
+
+if TYPE_CHECKING:
+    from tilewright.frontends.libcuda.loading import Loaded
+    from tilewright.frontends.programs.graph import Work
+    from tilewright.simulate.device.modules import Kernel
+
+_CALLED, _ANSWERED = 1, 2
+#: Words of a message, at most, as in `client.hpp`.
+_MOST_WORDS = 48
+#: Requests that have no answer are sent at the latest when they are so many bytes.
+_MOST_WAITING = 1 << 20
+#: The most that a call reads of the program's memory: a fat binary is not larger.
+_MOST_READ = 1 << 30
+_HEAD = struct.Struct("<6Q")
+_MESSAGE = struct.Struct("<2I")
+
+
+class Request(enum.IntEnum):
+    """Requests that the program's side serves, as in `client.hpp`."""
+
+    RETURN = 0
+    READ = 1
+    WRITE = 2
+    MOVE = 3
+    SET = 4
+    INVOKE = 5
+    PRINT = 6
+    SHARE = 7
+    UNSHARE = 8
+    TEXT = 9
+    ROWS = 10
+
+
+class EndedConnection(Exception):  # noqa: N818  # no error: a thread of the program has ended
+    """The program's side of the connection is closed; or a text says what it sent that `client.hpp` does not send."""
+
+
+class Caller(Host):
+    """One thread of a program; `answer` computes the result of a call from its number and words."""
+
+    def __init__(self, channel: socket.socket, runtime: Runtime, answer: Callable[[Caller, int, bytes], int]) -> None:
+        super().__init__()
+        self.channel = channel
+        self.runtime = runtime  #: State of its process on the simulated GPU.
+        self.registered = runtime.registered
+        self.last_error = 0  #: The error that `cudaGetLastError` returns next; 0 for none.
+        self._answer = answer
+        self._out = bytearray()
+
+    @property
+    def gpu(self) -> SimulatedGpu:
+        """The simulated GPU."""
+        return self.runtime.gpu
+
+    @property
+    def code_gpu(self) -> SimulatedGpu:
+        """The GPU that its code is loaded on."""
+        return self.runtime.gpu
+
+    @property
+    def loaded(self) -> Loaded:
+        """The code loaded by its driver calls."""
+        return self.runtime.loaded
+
+    def serve(self) -> None:
+        """Answer one call.
+
+        Raises EndedConnection: the thread has ended, or what came is no call.
+        """
+        message, words = self._message(socket.MSG_DONTWAIT)
+        if message != _CALLED:
+            raise EndedConnection("an answer to no question")
+        self._call(words)
+
+    def _call(self, words: bytes) -> None:
+        result = self._answer(self, int.from_bytes(words[:8], "little"), words[8:])
+        self._ask(Request.RETURN, result)
+        self._flush()
+
+    # -- the program's memory -----------------------------------------------------------------------------------
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Bytes of the program's memory."""
+        return self.read_all([(address, size_bytes)])[0]
+
+    def read_all(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Bytes at several addresses, in one request."""
+        size_bytes = sum(size for _, size in ranges)
+        if size_bytes > _MOST_READ:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        for address, size in ranges:
+            if size:
+                self._ask(Request.READ, address, size)
+        whole = self._given(size_bytes) if size_bytes else b""
+        at, parts = 0, []
+        for _, size in ranges:
+            parts.append(whole[at : at + size])
+            at += size
+        return parts
+
+    def text(self, address: int) -> str:
+        """The text at an address; "" for address 0."""
+        if not address:
+            return ""
+        self._ask(Request.TEXT, address)
+        size_bytes = int.from_bytes(self._given(8), "little")
+        if size_bytes > _MOST_READ:
+            raise EndedConnection(f"a text of {size_bytes:,} bytes")
+        return self._given(size_bytes).decode("utf-8", "surrogateescape")
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes to the program's memory; no effect for address 0."""
+        if address and data:
+            self._ask(Request.WRITE, address, len(data))
+            self._out += data
+
+    def move(self, target: int, source: int, size_bytes: int) -> None:
+        """Copy bytes between addresses of the program, also in device memory."""
+        if size_bytes:
+            self._ask(Request.MOVE, target, source, size_bytes)
+
+    def move_rows(self, target: int, target_step: int, source: int, source_step: int, width: int, rows: int) -> None:
+        """Copy rows of bytes."""
+        steps = struct.pack("<2Q", target_step, source_step)
+        self._ask(Request.ROWS, target, source, width, rows)
+        self._out += steps
+
+    def fill(self, address: int, value: int, size_bytes: int) -> None:
+        """Set bytes."""
+        if size_bytes:
+            self._ask(Request.SET, address, value & 0xFF, size_bytes)
+
+    def kept(self, gpu: SimulatedGpu, data: bytes) -> int:
+        """The address of a copy of these bytes that the program can read, in shared memory."""
+        known = self.runtime.kept
+        if data not in known or gpu.memory.extent(known[data]) is None:
+            known[data] = gpu.allocate(len(data), host_visible=True)
+            self.write(known[data], data)
+        return known[data]
+
+    def register(self, gpu: SimulatedGpu, start: int, size_bytes: int, *, mapped: bool) -> None:
+        """Turn whole pages of the program into device memory, with their contents."""
+        first, end = start // mmap.PAGESIZE, -(-(start + size_bytes) // mmap.PAGESIZE)
+        whole = (end - first) * mmap.PAGESIZE
+        allocation = gpu.allocate(whole + mmap.PAGESIZE, host_visible=True)
+        address = -(-allocation // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._ask(Request.SHARE, first * mmap.PAGESIZE, address - GLOBAL_BASE + SLACK_BYTES, whole)
+        self.registered[start] = Registered(size_bytes, address + start % mmap.PAGESIZE, allocation, is_copy=False)
+
+    def unregister(self, start: int) -> Registered | None:
+        """Undo a registration."""
+        found = super().unregister(start)
+        if found is not None:
+            first, end = start // mmap.PAGESIZE, -(-(start + found.size_bytes) // mmap.PAGESIZE)
+            self._ask(Request.UNSHARE, first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE)
+            self.read(GLOBAL_BASE, 8)  # it must finish before the memory is freed
+        return found
+
+    # -- files, code, functions ---------------------------------------------------------------------------------
+
+    def path(self, text: str) -> Path:
+        """A file by the program's name for it."""
+        return Path(f"/proc/{self.runtime.process}/cwd", text)
+
+    def kernel(self, handle: int) -> Kernel:
+        """A kernel by its function in the program, or by its handle."""
+        return self.runtime.kernel(handle)
+
+    def show(self, text: str, descriptor: int = 1) -> None:
+        """Print a kernel's output, after what the program printed before."""
+        data = text.encode("utf-8", "surrogateescape")
+        self._ask(Request.PRINT, descriptor, len(data))
+        self._out += data
+
+    def invoke(self, function: int, *words: int) -> int:
+        """Call a function of the program, which may make calls of its own."""
+        self._ask(Request.INVOKE, function, *words)
+        self._flush()
+        while True:
+            message, given = self._message(0)
+            if message == _ANSWERED:
+                return int.from_bytes(given[:8], "little")
+            self._call(given)
+
+    def call_back(self, gpu: SimulatedGpu, stream: int, function: int, *words: int) -> None:
+        """Call a function of the program: the earlier work of its stream is done."""
+        gpu.stream(stream)
+        self.invoke(function, *words)
+
+    def submit(self, gpu: SimulatedGpu, stream: int, work: Callable[[int], None], kind: str) -> bool:
+        """Do a stream's work now and return True, or record it in a graph if the stream is being captured."""
+        captured = stream in self.runtime.captures
+        where = 0 if captured else stream  # it may not exist when its graph is launched
+        self.do(stream, lambda now: work(where), kind)
+        return not captured
+
+    def do(self, stream: int, work: Work, kind: str) -> None:
+        """Do a stream's work now, or record it in a graph if the stream is being captured.
+
+        Raises DriverError: there is no such stream, or the work fails.
+        """
+        self.gpu.stream(stream)
+        graph = self.runtime.captures.get(stream)
+        if graph is not None:
+            graph.note(self.gpu.new_handle(), work, kind)
+        else:
+            self.gpu.outstanding.queued(stream)  # for the synchronisation with the default stream
+            work(self)
+
+    def launch(
+        self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]
+    ) -> None:
+        """Run a kernel; the next call reports its failure.
+
+        Raises DriverError: the launch is rejected.
+        """
+        if self._out:  # a graph may have copied before this
+            self.read(GLOBAL_BASE, 8)
+        launcher = self.runtime.launcher(self.show)
+        launcher.note(lambda given: facts(gpu, given))
+        try:
+            launcher.launch(stream, config, kernel, *values)
+        except DriverError as error:
+            if error.code not in STICKY:
+                raise
+            self.runtime.failed(error)
+
+    # -- bytes --------------------------------------------------------------------------------------------------
+
+    def _ask(self, request: Request, *words: int) -> None:
+        if len(self._out) > _MOST_WAITING:
+            self._flush()
+        self._out += _HEAD.pack(request, *[word & (1 << 64) - 1 for word in words], *[0] * (5 - len(words)))
+
+    def _flush(self) -> None:
+        try:
+            self.channel.sendall(self._out)
+        except OSError as error:
+            raise EndedConnection from error
+        finally:
+            self._out.clear()
+
+    def _given(self, size_bytes: int) -> bytes:
+        if self._out:
+            self._flush()
+        return self._received(size_bytes)
+
+    def _received(self, size_bytes: int) -> bytes:
+        data = bytearray(size_bytes)
+        view, at = memoryview(data), 0
+        while at < size_bytes:
+            try:
+                got = self.channel.recv_into(view[at:])
+            except OSError as error:
+                raise EndedConnection from error
+            if not got:
+                raise EndedConnection
+            at += got
+        return bytes(data)
+
+    def _message(self, flags: int) -> tuple[int, bytes]:
+        """A message, which its sender sent at once; without the flag `MSG_DONTWAIT` it may still come."""
+        try:
+            packet = self.channel.recv(_MESSAGE.size + 8 * _MOST_WORDS, socket.MSG_PEEK | flags)
+        except OSError as error:
+            raise EndedConnection from error
+        if not packet:
+            raise EndedConnection
+        message, count = _MESSAGE.unpack_from(packet.ljust(_MESSAGE.size, b"\0"))
+        size_bytes = _MESSAGE.size + 8 * count
+        if message not in (_CALLED, _ANSWERED) or not 0 < count <= _MOST_WORDS or len(packet) < size_bytes:
+            raise EndedConnection("a message that is none")
+        return message, self._received(size_bytes)[_MESSAGE.size :]

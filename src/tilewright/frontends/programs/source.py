@@ -1,0 +1,86 @@
+"""Compiles CUDA C++ to an executable with the vendor's compiler: device code stays PTX, the runtime is loaded later."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.errors import CompileError
+from tilewright.frontends import vendor_libraries
+from tilewright.frontends.programs.library import Library, compiler
+from tilewright.ground.progress import announced
+from tilewright.simulate.machine.gpu import Gpu
+from tilewright.simulate.programs import removed_names, toolkits
+from tilewright.simulate.programs.program import OLDEST_CC, Program
+from tilewright.simulate.programs.toolkits import Toolkit
+
+_PURPOSE = "Compiling CUDA programs"
+#: Compiler options for the headers that its wheels lack.
+HEADERS = ("-Xcompiler", f"-idirafter,{Path(__file__).parent / 'include'}")
+_NO_HEADER = re.compile(r"fatal error: ([\w./+-]+): No such file")
+#: What a linker lacks: a library, what a library calls, or a function.
+_NOT_LINKED = re.compile(r"cannot find (-l\w+)|([\w./-]+\.so[.\d]*): undefined reference|undefined reference to `(\w+)")
+
+
+def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Sequence[str] = ()) -> Path:
+    """Compile a program into a folder; return the executable.
+
+    NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS of the environment apply, as the compiler documents them.
+
+    Raises MissingExtraError: a compiler is missing; CompileError: it rejected the source.
+    """
+    library.placed(folder)
+    toolkit, made = toolkits.compiler(_PURPOSE), folder / "program"
+    linked = [
+        "-lineinfo", "-cudart", "shared", f"-L{folder}", "-lcuda", "--compress-mode=none",
+        *(f"-L{place}" for place in toolkit.libraries), *options,
+    ]  # fmt: skip
+    _compile(toolkit, source, gpu, made, linked)
+    return made
+
+
+def with_arrays(source: Path, gpu: Gpu, folder: Path, entry: str) -> Program:
+    """One kernel of a program, compiled so that its local arrays stay in memory: for the debugger.
+
+    Raises MissingExtraError, CompileError: as :func:`compiled`.
+    """
+    made = folder / "debug.ptx"
+    if not made.exists():
+        _compile(toolkits.compiler(_PURPOSE), source, gpu, made, ["-ptx", "-G"])
+    return Program.from_ptx(made, entry)
+
+
+def _compile(toolkit: Toolkit, source: Path, gpu: Gpu, made: Path, options: Sequence[str]) -> None:
+    command = [
+        str(toolkit.program("nvcc")), "-o", str(made), str(source.absolute()), f"-arch={architecture(gpu)}",
+        "-ccbin", compiler(), *toolkit.defines, *HEADERS, *options,
+    ]  # fmt: skip
+    with announced("compiling", source.name):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    if done.returncode:
+        raise CompileError(_why(source, done.stderr + done.stdout, toolkit))
+
+
+def architecture(gpu: Gpu) -> str:
+    """The virtual architecture of the PTX: that of the GPU, with its architecture-specific features."""
+    major, minor = max(gpu.compute_capability, OLDEST_CC)
+    return f"compute_{major}{minor}" + ("a" if (major, minor) >= (9, 0) else "")
+
+
+def _why(source: Path, said: str, toolkit: Toolkit) -> str:
+    """Why nvcc refused a program, and what to do where that is known."""
+    for verb, missing in (("includes", _NO_HEADER), ("uses", _NOT_LINKED)):
+        for names in missing.findall(said):
+            name = names if isinstance(names, str) else next(filter(None, names))
+            if reason := vendor_libraries.refusal(name):
+                return f"{source}: {verb} {reason}; remove its calls, or replace them by kernels"
+    if header := _NO_HEADER.search(said):
+        return (
+            f"{source}: the header {header[1]} must be in a folder that nvcc searches (got no such file); name its "
+            f"folder: NVCC_APPEND_FLAGS='-I FOLDER'\n{said.strip()}"
+        )
+    advised = [*removed_names.advice(said), *filter(None, [toolkit.remedy])]
+    return "\n".join([f"nvcc refused {source}:", said.strip(), *(f"{one}." for one in advised)])

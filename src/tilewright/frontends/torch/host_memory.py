@@ -1,0 +1,65 @@
+"""Pinned memory and random generators, which the simulated GPU takes from the CPU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils import _device
+
+from tilewright.frontends.torch.devices import CUDA
+from tilewright.frontends.torch.tensors import DeviceTensor, is_pinned, pinned
+from tilewright.simulate.device.installed_gpu import current_gpu
+from tilewright.simulate.programs.numba_names import Row
+
+#: Factories with `pin_memory` that programs use.
+_FACTORIES = (
+    "empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "empty_like", "zeros_like", "empty_strided",
+)  # fmt: skip
+
+
+class Generator(torch.Generator):  # type: ignore[misc]
+    """A CPU generator that reports the device that it was made for."""
+
+    def __new__(cls, device: Any = "cpu") -> Generator:  # noqa: D102
+        made: Generator = super().__new__(cls, "cpu")
+        made.made_for = CUDA if torch.device(device).type == "cuda" else torch.device("cpu")
+        return made
+
+    @property
+    def device(self) -> torch.device:
+        """Its device."""
+        return self.made_for
+
+
+def rows() -> Iterator[Row]:
+    """The names that are replaced."""
+    _device._device_constructors()  # torch caches these; `with device:` needs torch's own factories
+    yield "torch", "Generator", Generator
+    yield "torch", "Tensor.pin_memory", _pinned
+    yield "torch", "Tensor.is_pinned", lambda tensor, device=None: is_pinned(current_gpu(), tensor)
+    yield from (("torch", name, _factory(getattr(torch, name))) for name in _FACTORIES)
+
+
+def _pinned(tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """Replaces `Tensor.pin_memory`: it returns a copy, since changes to the pinned copy must not change the tensor.
+
+    Raises RuntimeError: the tensor is on the device, as in torch.
+    """
+    if isinstance(tensor, DeviceTensor):
+        raise RuntimeError(f"cannot pin 'torch.cuda.{tensor.dtype}' only dense CPU tensors can be pinned")
+    gpu = current_gpu()
+    return tensor if is_pinned(gpu, tensor) else pinned(gpu, tensor)
+
+
+def _factory(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Replaces a factory that takes `pin_memory`."""
+
+    @functools.wraps(original)
+    def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> torch.Tensor:
+        made = original(*args, **kwargs)
+        return made.pin_memory() if pin_memory else made
+
+    return make

@@ -1,0 +1,229 @@
+"""A table of the names of torch that are replaced while a simulated GPU is installed.
+
+Factories on the device `cuda` are kernels of torch's dispatcher for that device (`torch.library`), so torch calls them
+from every thread and from its own functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import torch
+
+from tilewright.errors import DeviceError
+from tilewright.frontends.libcuda.entries import mapped_files
+from tilewright.frontends.libcuda.static_runtime import static_runtime
+from tilewright.frontends.torch import graphs, host_memory, shared, storages, streams
+from tilewright.frontends.torch.devices import require_only_gpu, with_properties
+from tilewright.frontends.torch.operators import FACTORIES
+from tilewright.frontends.torch.tensors import DeviceTensor, factory, to_device
+from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.device.host_side import Device, DeviceNumber
+from tilewright.simulate.programs.numba_names import Row, replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The result of `torch.cuda.get_device_properties`."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    warp_size: int
+    max_threads_per_block: int
+    max_threads_per_multi_processor: int
+    regs_per_multiprocessor: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    L2_cache_size: int
+    gcnArchName: str = ""  # noqa: N815
+    is_integrated: bool = False
+
+    @classmethod
+    def of(cls, gpu: SimulatedGpu) -> Properties:
+        """The properties of a simulated GPU."""
+        record = gpu.record
+        return cls(
+            record.name, *record.compute_capability, gpu.memory.capacity_bytes, record.multiprocessors, 32,
+            record.launch.threads_per_block, record.threads_per_multiprocessor, record.registers_per_multiprocessor,
+            record.launch.shared_per_block_bytes, record.shared_per_block_optin_bytes,
+            record.shared_per_multiprocessor_bytes, record.l2_bytes,
+        )  # fmt: skip
+
+
+@contextmanager
+def installed(gpu: SimulatedGpu) -> Iterator[None]:
+    """Replace the table's names, and register the factories of the device."""
+    with replaced(rows(gpu)), ExitStack() as stack:
+        for library in (path for path in mapped_files() if path.name.startswith("libcudart.so")):
+            with suppress(DeviceError):  # a host that allows no change of code: torch's C++ then finds no GPU
+                stack.callback(static_runtime().redirect(library).put_back)
+        library = torch.library.Library("aten", "IMPL")
+        stack.callback(library._destroy)
+        # Releases that refuse a second kernel have this option; a simulated GPU within another registers a second one.
+        options = {"allow_override": True} if "allow_override" in signature(library.impl).parameters else {}
+        with warnings.catch_warnings():  # a torch for CUDA has its own
+            warnings.filterwarnings("ignore", "(?s).*verrid", UserWarning)
+            for name in FACTORIES:
+                library.impl(name, factory(name), "CUDA", **options)
+        yield
+
+
+def rows(gpu: SimulatedGpu) -> Iterator[Row]:
+    """The table for one simulated GPU."""
+    yield from (("torch.cuda", name, value) for name, value in _interface(gpu).items())
+    yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
+    made = [("torch", name, _made_on_host(getattr(torch, name))) for name in ("tensor", "as_tensor", "asarray")]
+    made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
+    yield from storages.rows(gpu)
+    yield from made
+    find = _builtin([value for _, _, value in made])
+    yield from ((module, "_find_builtin", find) for module in ("torch.jit._builtins", "torch.jit._recursive"))
+    yield "torch", "_has_compatible_shallow_copy_type", _replaceable(torch._has_compatible_shallow_copy_type)
+    yield "torch", "Tensor.to", _to(torch.Tensor.to)
+    yield "torch", "Tensor.cuda", _cuda
+    if hasattr(torch._C, "_cuda_getCurrentRawStream"):
+        yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
+
+
+def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
+    """Functions and classes of `torch.cuda`."""
+    number, record, current = DeviceNumber(gpu), gpu.record, streams.Streams()
+    return {
+        "_lazy_init": Device(gpu).set_current,
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: number,
+        "set_device": require_only_gpu,
+        "synchronize": streams.wait,
+        "get_device_name": lambda device=None: with_properties(device, record.name),
+        "get_device_capability": lambda device=None: with_properties(device, record.compute_capability),
+        "get_device_properties": lambda device=None: with_properties(device, Properties.of(gpu)),
+        "is_bf16_supported": lambda including_emulation=True: record.compute_capability >= (8, 0),
+        "empty_cache": lambda: None,
+        **_memory(gpu),
+        "manual_seed": torch.default_generator.manual_seed,
+        "get_rng_state": lambda device="cuda": torch.default_generator.get_state(),
+        "set_rng_state": lambda new_state, device="cuda": torch.default_generator.set_state(new_state),
+        "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which the device uses
+        "current_stream": current.current,
+        "default_stream": current.default,
+        "set_stream": current.set,
+        "stream": current.using,
+        "Stream": streams.Stream,
+        "ExternalStream": streams.ExternalStream,
+        "Event": streams.Event,
+        **_graphs(gpu),
+    }
+
+
+def _memory(gpu: SimulatedGpu) -> dict[str, Any]:
+    """Those for amounts of memory: nothing is reserved that is not allocated."""
+    memory = gpu.memory
+    return {
+        "memory_allocated": lambda device=None: sum(size for _, size in memory.allocations()),
+        "memory_reserved": lambda device=None: memory.allocated_bytes,
+        "max_memory_allocated": lambda device=None: memory.peak_bytes,
+        "max_memory_reserved": lambda device=None: memory.peak_bytes,
+        "reset_peak_memory_stats": lambda device=None: setattr(memory, "peak_bytes", memory.allocated_bytes),
+        "mem_get_info": lambda device=None: (memory.capacity_bytes - memory.allocated_bytes, memory.capacity_bytes),
+    }
+
+
+def _graphs(gpu: SimulatedGpu) -> dict[str, Any]:
+    """Those for graphs, which `torch.cuda.graphs` has too."""
+    return {
+        "CUDAGraph": graphs.CUDAGraph,
+        "graph": graphs.graph,
+        "graph_pool_handle": graphs.pool_handle,
+        "is_current_stream_capturing": graphs.is_capturing,
+    }
+
+
+def _replaceable(original: Callable[..., bool]) -> Callable[..., bool]:
+    """Replaces torch's check before a module puts one tensor's memory into another: never across devices."""
+
+    def compatible(input: torch.Tensor, from_: torch.Tensor) -> bool:  # torch's names, which it compares
+        return input.device == from_.device and original(input, from_)
+
+    return compatible
+
+
+def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Replaces a function that makes tensors from non-torch data; the tensor is then copied to the device."""
+
+    @functools.wraps(original)
+    def make(data: Any, *args: Any, device: Any = None, requires_grad: bool = False, **kwargs: Any) -> torch.Tensor:
+        wanted = torch.empty(0).device if device is None else torch.device(device)
+        require_only_gpu(wanted)
+        if wanted.type != "cuda":
+            flags = {"requires_grad": True} if requires_grad else {}
+            return original(data, *args, device=device, **flags, **kwargs)
+        if isinstance(data, DeviceTensor):
+            data = data.detach()
+            made = data.clone() if original.__name__ == "tensor" else data
+            made = made.to(**kwargs) if kwargs else made
+        elif hasattr(data, "__cuda_array_interface__"):
+            found = shared.viewed(data)
+            made = make(found, *args, device=device, **kwargs)
+        else:
+            made = to_device(original(data, *args, device="cpu", **kwargs))
+        return made.requires_grad_() if requires_grad else made
+
+    return make
+
+
+def _builtin(replacements: Sequence[Any]) -> Callable[[Any], Any]:
+    """Replaces the look-up of torch's functions in TorchScript, which does not know the replacements."""
+    find, known = torch.jit._builtins._find_builtin, {id(x): getattr(x, "__wrapped__", x) for x in replacements}
+    return lambda function: find(known.get(id(function), function))
+
+
+def _to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Replaces `Tensor.to`: to the device, from it, or anything else that torch does."""
+
+    @functools.wraps(original)
+    def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        wanted, args, kwargs = _device_of(args, kwargs)
+        if wanted is not None and wanted.type == "cuda":
+            require_only_gpu(wanted)
+        if wanted is not None and wanted.type not in ("cpu", "cuda"):
+            return original(tensor, wanted, *args, **kwargs)
+        if wanted is not None and wanted.type == "cpu" and isinstance(tensor, DeviceTensor):
+            tensor = tensor.cpu()
+        if args or kwargs:
+            tensor = original(tensor, *args, **kwargs)
+        return to_device(tensor) if wanted is not None and wanted.type == "cuda" else tensor
+
+    return to
+
+
+def _cuda(tensor: torch.Tensor, device: Any = None, *_: Any, **__: Any) -> torch.Tensor:
+    """Replaces `Tensor.cuda`."""
+    require_only_gpu(device)
+    return to_device(tensor)
+
+
+def _device_of(
+    args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[torch.device | None, tuple[Any, ...], dict[str, Any]]:
+    """The device among the arguments of `Tensor.to`, and the others."""
+    kwargs = {name: value for name, value in kwargs.items() if name != "non_blocking"}
+    first = kwargs.pop("device", kwargs.pop("other", args[0] if args else None))
+    taken = 1 if args and first is args[0] else 0
+    rest = tuple(one for one in args[taken:] if not isinstance(one, bool))
+    if isinstance(first, torch.Tensor):
+        return first.device, (first.dtype, *rest), kwargs
+    if isinstance(first, str | int | torch.device) and not isinstance(first, bool):
+        return torch.device("cuda", first) if isinstance(first, int) else torch.device(first), rest, kwargs
+    return None, tuple(args), kwargs

@@ -1,0 +1,174 @@
+"""Streams and events of `torch.cuda`. All work is done when it is submitted, so nothing waits."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from tilewright.frontends.benchmarks import between, observer_for_events
+from tilewright.frontends.torch.devices import CUDA
+from tilewright.observe.profiling import Profiles
+from tilewright.simulate.device.gpu import Stream as GpuStream
+from tilewright.simulate.device.installed_gpu import current_gpu
+
+
+class Stream:
+    """A stream, like `torch.cuda.Stream`; 0 is the default one."""
+
+    def __init__(self, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None, **_: Any) -> None:
+        if stream_ptr is None:
+            gpu = current_gpu()
+            stream_ptr = gpu.new_handle()
+            gpu.streams[stream_ptr] = GpuStream()
+        self.cuda_stream = stream_ptr
+        self.device, self.priority = CUDA, priority
+        self._before: list[Any] = []  # what was current where it was entered
+
+    def __enter__(self) -> Stream:
+        """Make it current in the body of `with`."""
+        self._before.append(torch.cuda.current_stream())
+        torch.cuda.set_stream(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Make the earlier one current again."""
+        torch.cuda.set_stream(self._before.pop())
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        """The handle, for functions of `ctypes`."""
+        return ctypes.c_void_p(self.cuda_stream)
+
+    def synchronize(self) -> None:
+        """Wait for its work."""
+        wait()
+
+    def query(self) -> bool:
+        """Whether its work is done."""
+        return True
+
+    def wait_stream(self, stream: Any) -> None:
+        """Make its later work wait for another stream."""
+        self.wait_event(stream.record_event())
+
+    def wait_event(self, event: Any) -> None:
+        """Make its later work wait for an event."""
+        event.wait(self)
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record an event after its work so far."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.cuda_stream == self.cuda_stream
+
+    def __hash__(self) -> int:
+        return hash(self.cuda_stream)
+
+
+class ExternalStream(Stream):
+    """A stream by its handle."""
+
+    def __init__(self, stream_ptr: int, device: Any = None, **_: Any) -> None:
+        super().__init__(device, stream_ptr=stream_ptr)
+
+
+class Event:
+    """An event: the number of launches before it, and the observer of those after it."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        self.timing = enable_timing
+        self.recorded = False
+        self._number = current_gpu().new_handle()
+        self._launches = 0
+        self._seen: Profiles | None = None
+
+    def record(self, stream: Any = None) -> None:
+        """Record it after the work so far."""
+        self.recorded, gpu = True, current_gpu()
+        if gpu.capturing is not None:
+            gpu.capturing.recorded(self._number, _handle(stream))
+        if self.timing:
+            self._launches, self._seen = gpu.launches, observer_for_events(gpu)
+
+    def wait(self, stream: Any = None) -> None:
+        """Make a stream's later work wait for it."""
+        gpu = current_gpu()
+        if gpu.capturing is not None:
+            gpu.capturing.waits(_handle(stream), self._number)
+
+    def query(self) -> bool:
+        """Whether all work before it is done."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait for the work before it."""
+        wait()
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Milliseconds: the predicted times of the launches between them, of all streams, one after the other."""
+        if not (self.recorded and end_event.recorded):
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if not (self.timing and end_event.timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        assert self._seen is not None
+        return between(self._seen, range(self._launches, end_event._launches))
+
+
+def _handle(stream: Any) -> int:
+    """A stream's handle; the current stream's for None."""
+    return int((torch.cuda.current_stream() if stream is None else stream).cuda_stream)
+
+
+def wait(device: Any = None) -> None:
+    """Wait for all work.
+
+    Raises RuntimeError: a graph is captured.
+    """
+    gpu = current_gpu()
+    if gpu.capturing is not None:
+        gpu.capturing.refuse("synchronize()")
+    gpu.wait()
+
+
+class Current(threading.local):
+    """The current thread's stream."""
+
+    stream: Any = None
+
+
+class Streams:
+    """Keeps the current stream."""
+
+    def __init__(self) -> None:
+        self._current = Current()
+
+    def current(self, device: Any = None) -> Stream:
+        """The current stream."""
+        torch.cuda._lazy_init()
+        return self._current.stream or self.default()
+
+    def default(self, device: Any = None) -> Stream:
+        """The default stream."""
+        return Stream(stream_ptr=0)
+
+    def set(self, stream: Stream | None) -> None:
+        """Make a stream current."""
+        self._current.stream = stream
+
+    @contextmanager
+    def using(self, stream: Stream | None) -> Iterator[None]:
+        """Make a stream current in the body."""
+        before = self._current.stream
+        self._current.stream = stream or before
+        try:
+            yield
+        finally:
+            self._current.stream = before

@@ -1,0 +1,444 @@
+"""Tensors on the simulated GPU: torch's CPU kernels compute them, and their elements are in simulated memory.
+
+To torch's C++ they are CPU tensors whose operations go to `__torch_dispatch__`; in Python their device is `cuda:0`. The
+result of an operation is copied into simulated memory, where kernels find it.
+
+Source: PyTorch, "Extending PyTorch", sections on `__torch_function__` and `__torch_dispatch__`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree
+
+from tilewright.frontends.torch import operators
+from tilewright.frontends.torch.captured import UNSET, captured
+from tilewright.frontends.torch.devices import CUDA, marked, refuse_mixed, require_only_gpu
+from tilewright.frontends.torch.products import Product
+from tilewright.simulate.device.allocations import cuMemHostAlloc
+from tilewright.simulate.device.capturing import free
+from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.host_side import Device
+from tilewright.simulate.device.installed_gpu import current_gpu, installed_gpu
+from tilewright.simulate.device.internal_code import source_line
+from tilewright.simulate.machine.sizes import size_text
+from tilewright.simulate.observer import ArgumentFact
+
+#: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
+_SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
+_HALVES = (torch.float16, torch.bfloat16)
+#: Functions that CUDA's autocast computes in float32. Source: PyTorch, "Autocast Op Reference".
+_IN_FLOAT32 = frozenset(
+    "__pow__ __rdiv__ __rpow__ __rtruediv__ acos asin binary_cross_entropy_with_logits cdist cosh "
+    "cosine_embedding_loss cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm "
+    "hinge_embedding_loss kl_div l1_loss layer_norm log log10 log1p log2 log_softmax margin_ranking_loss mse_loss "
+    "multi_margin_loss multilabel_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal "
+    "renorm rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss".split()
+)
+#: Names of the functions of properties, which compute nothing.
+_PROPERTIES = ("__get__", "__set__")
+#: The function of `tensor.data = other`.
+_SET_DATA = torch.Tensor.data.__set__
+
+
+class DeviceTensor(torch.Tensor):  # type: ignore[misc]
+    """A tensor on the simulated GPU; `elements` is a CPU tensor that views its memory."""
+
+    elements: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, elements: torch.Tensor) -> DeviceTensor:  # noqa: D102
+        made: DeviceTensor = torch.Tensor._make_subclass(cls, elements, elements.requires_grad)
+        made.elements = elements
+        return made
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the tensor."""
+        return CUDA
+
+    @property
+    def is_cuda(self) -> bool:
+        """True, as for tensors on a GPU."""
+        return True
+
+    @property
+    def is_cpu(self) -> bool:
+        """False, as for tensors on a GPU."""
+        return False
+
+    def get_device(self) -> int:
+        """The device's number."""
+        return 0
+
+    def record_stream(self, stream: Any) -> None:
+        """Keep its memory until a stream's work is done, which it already is."""
+
+    def cpu(self, memory_format: Any = torch.preserve_format) -> torch.Tensor:
+        """A copy on the host."""
+        return _ToHost.apply(self)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+        """The name of its class, or its elements in another dtype or class, as `torch.Tensor.type`."""
+        if dtype is None:
+            return str(super().type()).replace("torch.", "torch.cuda.", 1)
+        if isinstance(dtype, torch.dtype):
+            return self.to(dtype, non_blocking=non_blocking)
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+        host = torch.empty(0, device="cpu").type(name.replace("torch.cuda.", "torch."))
+        return (self if name.startswith("torch.cuda.") else self.cpu()).to(host.dtype)
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers."""
+        return self.cpu().tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Raises TypeError unless forced, as torch does for tensors on any GPU."""
+        if force:
+            return self.detach().cpu().numpy()
+        raise TypeError(
+            f"can't convert {CUDA} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+            "first."
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return self.numpy()
+
+    def __repr__(self, **options: Any) -> str:
+        """The elements in torch's format, while the GPU exists; an exception may hold a tensor longer."""
+        if installed_gpu() is None:
+            return f"tensor(..., device='{CUDA}', size={tuple(self.shape)}, dtype={self.dtype})"
+        return str(super().__repr__(**options))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
+        if id(self) not in memo:
+            copy, grads = self.detach().clone(), self.requires_grad
+            is_parameter = isinstance(self, torch.nn.Parameter)
+            memo[id(self)] = torch.nn.Parameter(copy, grads) if is_parameter else copy.requires_grad_(grads)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Its elements and device, as torch pickles tensors of any GPU."""
+        if isinstance(self, torch.nn.Parameter):
+            return torch._utils._rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
+        _read_by_host(self)
+        elements = self.elements.detach()
+        if not elements.untyped_storage().nbytes():
+            nothing = marked(torch.UntypedStorage(0))
+            elements.set_(nothing, elements.storage_offset(), elements.size(), elements.stride())
+        return elements.requires_grad_(self.requires_grad).__reduce_ex__(protocol)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+                "var.detach() to get Variable that doesn't require grad."
+            )
+        size = self.element_size()
+        return {
+            "shape": tuple(self.shape), "strides": tuple(step * size for step in self.stride()), "version": 2,
+            "typestr": numpy_dtype(self.dtype).str, "data": (self.data_ptr(), False),
+        }  # fmt: skip
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Reject mixed devices; then do what torch does."""
+        kwargs = kwargs or {}
+        sets_data = function == _SET_DATA and isinstance(args[0], DeviceTensor)
+        if sets_data and not isinstance(args[1], DeviceTensor):
+            raise RuntimeError(
+                f"`data` of a tensor on {CUDA} must be a tensor on it (got one on the host); use `.cuda()`, or make "
+                "a new tensor"
+            )
+        refuse_mixed(function, args, kwargs)
+        to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
+        with torch._C.DisableTorchFunctionSubclass():
+            if torch.is_autocast_enabled("cuda") and function.__name__ not in _PROPERTIES:
+                found = _autocast(function, args, kwargs)
+            else:
+                found = function(*args, **kwargs)
+        if sets_data:
+            args[0].elements = args[1].elements
+        return found.cpu() if to_host and isinstance(found, DeviceTensor) else found
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run an operation on the CPU, with its results on the device."""
+        kwargs, gpu = kwargs or {}, current_gpu()
+        if operators.is_programs_own(operation):
+            return operators.run(operation, args, kwargs)
+        in_place = torch.Tag.inplace_view in operation.tags
+        if gpu.capturing is not None and not (operation.is_view or (in_place and operation.name() != "aten::resize_")):
+            return captured(gpu.capturing, operation, args, kwargs, _unset)
+        given = {id(one.elements): one for one in _tensors((args, kwargs)) if isinstance(one, DeviceTensor)}
+        if kwargs.get("device") is not None:
+            require_only_gpu(kwargs["device"])
+            kwargs = {**kwargs, "device": torch.device("cpu")}
+        plain_args, plain_kwargs = _pytree.tree_map(_elements, (tuple(args), kwargs))
+        product = Product.of(operation, plain_args, plain_kwargs, gpu.record)
+        if product is not None and any(observer.leaves_out for observer in gpu.observers):
+            return _left_out(gpu, product)
+        if not operation.is_view:
+            gpu.used(one.data_ptr() for one in given.values())
+        if product is not None:
+            return on_gpu(product.made(gpu.record))
+        written = [one.elements for one in _written(operation, args, kwargs)]
+        gpu.changes(one.data_ptr() for one in written)
+        results = _done(operation, plain_args, plain_kwargs)
+        for one in written:
+            report_written(gpu, one)
+        if in_place:
+            _lay_out_again(args[0])
+        unset = operation.overloadpacket.__name__ in UNSET
+
+        def on_device(one: Any) -> Any:
+            if not isinstance(one, torch.Tensor) or isinstance(one, DeviceTensor):
+                return one
+            known = given.get(id(one))
+            return on_gpu(one, unset=unset) if known is None else known
+
+        return _pytree.tree_map(on_device, results)
+
+
+def _autocast(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a function with the dtypes of `torch.autocast("cuda")`: products as the CPU's autocast makes them."""
+    if function.__name__ in _IN_FLOAT32:
+        args, kwargs = _pytree.tree_map(_widened, (tuple(args), kwargs))
+    with torch.autocast("cpu", torch.get_autocast_dtype("cuda")):
+        return function(*args, **kwargs)
+
+
+def _widened(one: Any) -> Any:
+    return one.float() if isinstance(one, torch.Tensor) and one.dtype in _HALVES else one
+
+
+#: Its name in torch's messages, as for tensors on any GPU.
+DeviceTensor.__name__ = "tensor"
+
+
+def _read_by_host(tensor: DeviceTensor) -> None:
+    """Tell observers that the host reads a tensor."""
+    gpu = current_gpu()
+    gpu.used([tensor.data_ptr()])
+    for observer in gpu.observers:
+        observer.host_reads(fact("", tensor), source_line())
+
+
+class _ToHost(torch.autograd.Function):  # type: ignore[misc]
+    """Copies to the host; gradients go the other way."""
+
+    @staticmethod
+    def forward(context: Any, tensor: DeviceTensor) -> torch.Tensor:
+        capturing = current_gpu().capturing
+        if capturing is not None:
+            capturing.refuse("cpu()")
+        _read_by_host(tensor)
+        return tensor.elements.clone()
+
+    @staticmethod
+    def backward(context: Any, *gradients: Any) -> Any:
+        return on_gpu(gradients[0])
+
+
+class _ToDevice(torch.autograd.Function):  # type: ignore[misc]
+    """Copies to the device; gradients go the other way."""
+
+    @staticmethod
+    def forward(context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        capturing = current_gpu().capturing
+        if capturing is not None:
+            capturing.refuse("cuda()", "the host's memory is not pinned")
+        return on_gpu(tensor.clone() if is_pinned(current_gpu(), tensor) else tensor)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Any) -> Any:
+        return getattr(gradients[0], "elements", gradients[0]).clone()
+
+
+def _unset(tensor: torch.Tensor) -> DeviceTensor:
+    """A tensor on the device like one of the CPU, unwritten."""
+    return on_gpu(tensor, unset=True)
+
+
+def to_device(tensor: torch.Tensor) -> torch.Tensor:
+    """A host tensor copied to the device; a device tensor unchanged."""
+    return tensor if isinstance(tensor, DeviceTensor) else _ToDevice.apply(tensor)
+
+
+def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
+    """The device tensor of a CPU result: a view of simulated memory unchanged, anything else copied there.
+
+    With `unset`, observers learn that nobody wrote its elements.
+    """
+    gpu, storage = current_gpu(), tensor.untyped_storage()
+    if storage.nbytes() and gpu.memory.extent(storage.data_ptr()) is None:
+        memory = allocated(gpu, storage.nbytes())
+        if not unset:
+            ctypes.memmove(memory.data_ptr(), storage.data_ptr(), storage.nbytes())
+            gpu.wrote(memory.data_ptr(), storage.nbytes())
+        with torch._C._DisableTorchDispatch(), torch.no_grad():
+            tensor = torch.empty(0, dtype=tensor.dtype, device="cpu").set_(
+                memory.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride()
+            )
+    return DeviceTensor(tensor)
+
+
+def _lay_out_again(tensor: DeviceTensor) -> None:
+    """Give a tensor the shape and strides that an operation in place gave its elements."""
+    elements = tensor.elements
+    with torch._C._DisableTorchDispatch(), torch.no_grad():
+        tensor.set_(elements.untyped_storage(), elements.storage_offset(), elements.size(), elements.stride())
+
+
+def is_pinned(gpu: SimulatedGpu, tensor: torch.Tensor) -> bool:
+    """Whether a tensor's elements are in pinned memory, which the GPU reaches."""
+    extent = None if isinstance(tensor, DeviceTensor) else gpu.memory.extent(tensor.data_ptr())
+    return extent is not None and extent[0] in gpu.pinned
+
+
+def pinned(gpu: SimulatedGpu, tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of a host tensor in pinned memory."""
+    copy = torch.empty_like(tensor)
+    storage = copy.untyped_storage()
+    if storage.nbytes():
+        memory = allocated(gpu, storage.nbytes(), pinned=True)
+        copy.set_(memory.untyped_storage(), copy.storage_offset(), copy.size(), copy.stride())
+    return copy.copy_(tensor)
+
+
+def allocated(gpu: SimulatedGpu, size_bytes: int, *, pinned: bool = False) -> torch.Tensor:
+    """Bytes of simulated memory, freed when no tensor uses them any more."""
+    with gpu.call():
+        Device(gpu).set_current()
+        try:
+            address = cuMemHostAlloc(gpu, size_bytes, 0) if pinned else gpu.allocate(size_bytes)
+        except DriverError as error:
+            memory = gpu.memory
+            free_bytes = memory.capacity_bytes - memory.allocated_bytes
+            raise torch.OutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {size_text(size_bytes)}. GPU 0 has a total capacity of "
+                f"{size_text(memory.capacity_bytes)} of which {size_text(free_bytes)} is free."
+            ) from error
+    block = (ctypes.c_uint8 * size_bytes).from_address(address)
+    weakref.finalize(block, free, gpu, address)
+    return torch.frombuffer(block, dtype=torch.uint8)
+
+
+def _left_out(gpu: SimulatedGpu, product: Product) -> DeviceTensor:
+    """The result of a product that has not been computed yet."""
+    with torch._C._DisableTorchDispatch(), torch.no_grad():
+        made = on_gpu(torch.zeros(product.shape, dtype=product.operands[-1].dtype))
+    if made.elements.numel():
+        product.leave_out(gpu, made.elements)
+    return made
+
+
+def report_written(gpu: SimulatedGpu, elements: torch.Tensor) -> None:
+    """Report to observers that the host wrote a tensor's elements."""
+    size = extent_bytes(elements)
+    if size:
+        gpu.wrote(elements.data_ptr(), size)
+
+
+def extent_bytes(elements: torch.Tensor) -> int:
+    """Bytes from a tensor's first byte to the end of its last element."""
+    if not elements.numel():
+        return 0
+    steps = sum((extent - 1) * step for extent, step in zip(elements.size(), elements.stride(), strict=True))
+    return int((steps + 1) * elements.element_size())
+
+
+def fact(name: str, tensor: DeviceTensor) -> ArgumentFact:
+    """The facts of a tensor that a kernel gets or the host reads."""
+    size = tensor.element_size()
+    strides = tuple(step * size for step in tensor.stride())
+    return ArgumentFact(name, numpy_dtype(tensor.dtype), tuple(tensor.shape), strides, tensor.data_ptr())
+
+
+def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
+    """NumPy's element type; bytes if it has none."""
+    try:
+        found: np.dtype[Any] = torch.empty(0, dtype=dtype).numpy().dtype
+    except TypeError:
+        return np.dtype((np.void, dtype.itemsize))
+    return found
+
+
+def _tensors(given: Any) -> Iterator[torch.Tensor]:
+    return (one for one in _pytree.tree_leaves(given) if isinstance(one, torch.Tensor))
+
+
+def _elements(one: Any) -> Any:
+    return one.elements if isinstance(one, DeviceTensor) else one
+
+
+def _done(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The CPU's result of an operation, in float32 if a GPU accumulates in float32 and the CPU does not."""
+    again = _SUMMED_IN_FLOAT.get(operation.overloadpacket.__name__, 0)
+    halves = [one.dtype for one in _tensors(args) if _is_half(one)] if again else []
+    if not halves:
+        return _on_host(operation, args, kwargs)
+    made = operation(*_pytree.tree_map(lambda one: one.float() if _is_half(one) else one, args), **kwargs)
+    return tuple(one.to(halves[0]) if at < again and one is not None else one for at, one in enumerate(made))
+
+
+def _on_host(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The CPU's result of an operation.
+
+    Raises OutOfMemoryError, torch's: the host has no memory for it.
+    """
+    try:
+        return operation(*args, **kwargs)
+    except RuntimeError as error:
+        if "DefaultCPUAllocator: can't allocate memory" not in str(error):
+            raise
+        wanted = str(error).partition("allocate ")[2].partition(" bytes")[0].split()[-1]
+        raise torch.OutOfMemoryError(
+            f"CUDA out of memory. Tried to allocate {wanted} bytes, which the host of the simulated GPU does not have."
+        ) from error
+
+
+def _is_half(one: Any) -> bool:
+    return isinstance(one, torch.Tensor) and one.dtype in _HALVES
+
+
+def _written(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[DeviceTensor]:
+    """The device tensors that an operation changes, by its schema."""
+    for at, argument in enumerate(operation._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            one = args[at] if at < len(args) else kwargs.get(argument.name)
+            yield from (x for x in itertools.chain(_tensors(one)) if isinstance(x, DeviceTensor))
+
+
+def factory(name: str) -> Callable[..., DeviceTensor]:
+    """The replacement for a factory of `torch.ops.aten` on the device `cuda`."""
+    packet, _, overload = name.partition(".")
+    operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+    def make(*args: Any, **kwargs: Any) -> DeviceTensor:
+        require_only_gpu(kwargs["device"])
+        capturing = current_gpu().capturing
+        if capturing is not None:
+            recorded: DeviceTensor = captured(capturing, operation, args, {**kwargs, "device": CUDA}, _unset)
+            return recorded
+        made = _on_host(operation, args, {**kwargs, "device": torch.device("cpu")})
+        return on_gpu(made, unset=packet in UNSET)
+
+    return make

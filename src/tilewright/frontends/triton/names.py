@@ -1,0 +1,56 @@
+"""A table of the names of Triton that are replaced while a simulated GPU is installed."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tilewright.frontends.benchmarks import do_bench
+from tilewright.frontends.triton.driver import KernelLauncher, Utilities
+from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.programs.numba_names import Row
+
+_SOURCE, _CHOICE = "triton.compiler.compiler", "triton.runtime.driver"
+_DRIVER, _COMPILER = "triton.backends.nvidia.driver", "triton.backends.nvidia.compiler"
+
+
+def rows(gpu: SimulatedGpu) -> Iterator[Row]:
+    """The table for one simulated GPU."""
+    yield _DRIVER, "CudaUtils", Utilities
+    yield _DRIVER, "CudaLauncher", KernelLauncher
+    yield _DRIVER, "CudaDriver.is_active", staticmethod(lambda: True)
+    yield from _no_driver_yet()
+    yield from (("triton.testing", name, do_bench) for name in ("do_bench", "do_bench_cudagraph"))
+    yield _COMPILER, "CUDABackend.add_stages", _stages(importlib.import_module(_COMPILER).CUDABackend.add_stages)
+    source = importlib.import_module(_SOURCE).ASTSource
+    yield _SOURCE, "ASTSource.hash", _by_file(source.hash)
+    yield _COMPILER, "CUDABackend.hash", lambda backend: f"tilewright-{backend.target.arch}"
+
+
+def _no_driver_yet() -> Iterator[Row]:
+    """Make Triton look for its driver again. Releases before 3.5 keep proxies that look once."""
+    module = importlib.import_module(_CHOICE)
+    if hasattr(module, "LazyProxy"):
+        proxy = module.LazyProxy(module._create_driver)
+        yield from ((_CHOICE, name, proxy) for name in ("driver.default", "driver.active"))
+    else:
+        yield from ((_CHOICE, name, None) for name in ("driver._default", "driver._active"))
+
+
+def _by_file(original: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Replaces the key of Triton's cache: it includes the file, because findings name its lines."""
+    return functools.wraps(original)(lambda source: f"{original(source)}-{inspect.getsourcefile(source.fn.fn)}")
+
+
+def _stages(original: Callable[..., None]) -> Callable[..., None]:
+    """Replaces `CUDABackend.add_stages`: the last stage keeps the PTX, which the simulated GPU loads."""
+
+    @functools.wraps(original)
+    def add_stages(backend: Any, stages: dict[str, Any], *arguments: Any) -> None:
+        original(backend, stages, *arguments)
+        stages["cubin"] = lambda ptx, metadata: ptx.encode()
+
+    return add_stages

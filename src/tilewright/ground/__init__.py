@@ -1,0 +1,1 @@
+"""The host's side: machine code and its cache, processes, configuration, progress."""

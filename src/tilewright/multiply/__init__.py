@@ -1,0 +1,1 @@
+"""The product: dtypes, algebras, the engine, devices, kernels, products larger than memory."""

@@ -1,0 +1,204 @@
+"""Datasets in files of HDF5.
+
+One without chunks is in its file as in a .npy file, and is read there without the library, whose one lock would let
+threads wait for each other; others are read by the library. New ones have no chunks: any tile can be written in its
+place, and no library has the file open that could leave it broken when the process ends early.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.multiply.blocks.stores import disk
+from tilewright.multiply.blocks.stores.lines import Layout, LinesStore
+from tilewright.multiply.blocks.stores.optional import require
+from tilewright.multiply.blocks.stores.places import Place
+from tilewright.multiply.blocks.stores.store import Array, Extent, Store, check_cast, numbers, parts
+from tilewright.multiply.problem.dtypes import extends_numpy
+
+#: The dataset of a new file whose path names none.
+_DATASET = "/array"
+
+
+class Hdf5Store:
+    """A dataset that the library reads and writes."""
+
+    resident = False
+
+    def __init__(self, dataset: Any, name: str, *, owned: bool) -> None:
+        self.name, self.dataset, self._owned = name, dataset, owned
+        self.shape, self.dtype = tuple(dataset.shape), numbers(dataset.dtype, name)
+        self.chunks = self.write_chunks = tuple(dataset.chunks or (1,) * len(self.shape))
+        cache = dataset.id.get_access_plist().get_chunk_cache()[1] if dataset.chunks else 0
+        # Beside the library's cache of chunks one is packed and unpacked at a time.
+        self.buffer_bytes = cache + 2 * math.prod(self.chunks) * self.dtype.itemsize
+        self._path = Path(dataset.file.filename).absolute()
+
+    def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
+        """As :meth:`Store.read`."""
+        check_cast(self.dtype, into.dtype)
+        for place, part in parts(self, at, rows, columns, into):
+            direct = part.flags.c_contiguous and part.dtype == self.dtype
+            band = part if direct else np.empty(part.shape, self.dtype)
+            with disk.reading(self.name, "HDF5"):
+                self.dataset.read_direct(band, source_sel=place)
+            if not direct:
+                np.copyto(part, band)
+
+    def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
+        """As :meth:`Store.write`."""
+        check_cast(values.dtype, self.dtype)
+        for place, part in parts(self, at, rows, columns, values):
+            with disk.writing(self.name, part.size * self.dtype.itemsize, self._path):
+                self.dataset.write_direct(np.ascontiguousarray(part, self.dtype), dest_sel=place)
+
+    def flush(self) -> None:
+        """As :meth:`Store.flush`."""
+        with disk.writing(self.name, 0, self._path):
+            self.dataset.file.flush()
+        disk.sync_path(self._path, self.name)
+
+    def identity(self) -> dict[str, Any]:
+        """As :meth:`Store.identity`."""
+        return {
+            "kind": "hdf5",
+            "path": str(self._path),
+            "dataset": self.dataset.name,
+            "shape": list(self.shape),
+            "dtype": self.dtype.str,
+            **disk.times(self._path, self.name),
+        }
+
+    def extent(self) -> Extent:
+        """As :meth:`Store.extent`: bytes in one piece, or the address of what is in chunks, whatever its names."""
+        h5py, dataset = require("h5py", "HDF5 datasets"), self.dataset
+        if dataset.external or dataset.is_virtual:
+            return Extent(self._path)
+        offset = dataset.id.get_offset()
+        part = None if offset is None else (offset, offset + dataset.id.get_storage_size())
+        return Extent(self._path, part or f"object {h5py.h5o.get_info(dataset.id).addr}")
+
+    def close(self) -> None:
+        """As :meth:`Store.close`: a file that was opened for this is closed, one of the caller's is not."""
+        if self._owned and self.dataset:
+            self.dataset.file.close()
+
+
+def of_array(dataset: Any, name: str, *, writable: bool) -> Store:
+    """The store of a dataset that the caller has open.
+
+    Raises ArgumentTypeError, ArgumentValueError: it holds no numbers, or may not be written.
+    """
+    path = Path(dataset.file.filename).absolute()
+    text = f"{path}:{dataset.name}"
+    if writable and dataset.file.mode == "r":
+        raise ArgumentValueError(f"`{name}` must be writable (got {text}, open to be read); open its file with mode r+")
+    layout = _layout(dataset, text, None) if dataset.file.mode == "r" else None
+    return LinesStore(text, "hdf5", path, layout) if layout else Hdf5Store(dataset, text, owned=False)
+
+
+def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Store:
+    """A dataset of a file, or the only one that there is.
+
+    Raises StorageError: the file cannot be read; ArgumentTypeError, ArgumentValueError: it holds no such dataset of
+    numbers.
+    """
+    h5py = require("h5py", "HDF5 datasets")
+    with contextlib.ExitStack() as opened:
+        with disk.reading(place.text):
+            file = opened.enter_context(h5py.File(place.file, "r+" if writable else "r", rdcc_nbytes=0))
+            dataset = file.get(place.inside) if place.inside else _only(file)
+        if not isinstance(dataset, h5py.Dataset):
+            raise ArgumentValueError(
+                f"{place.text}: must name one dataset (got a file with {', '.join(_names(file)[:8]) or 'none'}); write "
+                f"{place.file}:/name"
+            )
+        if dataset.shape is None:
+            raise ArgumentValueError(f"{place.text}: must hold elements (got an empty dataset); name another")
+        layout = _layout(dataset, place.text, dtype)
+        if layout is None:
+            numbers(dataset.dtype, place.text, dtype)
+            opened.pop_all()
+            return Hdf5Store(dataset, place.text, owned=True)
+    return LinesStore(place.text, "hdf5", place.file, layout, writable=writable)
+
+
+def _names(file: Any) -> list[str]:
+    """The datasets of a file."""
+    found: list[str] = []
+    file.visititems(lambda name, item: found.append(f"/{name}") if hasattr(item, "dtype") else None)
+    return found
+
+
+def _only(file: Any) -> Any:
+    names = _names(file)
+    return file[names[0]] if len(names) == 1 else None
+
+
+def load() -> None:
+    """Import the library.
+
+    Raises MissingExtraError: it is not installed.
+    """
+    require("h5py", "HDF5 datasets")
+
+
+def beside(place: Place) -> list[str]:
+    """The things lost if another file took the array's place: all but the dataset that the path names.
+
+    Raises StorageError: the file cannot be read.
+    """
+    h5py = require("h5py", "HDF5 datasets")
+    if not place.file.is_file():
+        return disk.names(place.file, place.text)
+    with disk.reading(place.text, "HDF5"), h5py.File(place.file, "r") as file:
+        links: list[str] = []
+        file.visit_links(links.append)
+        named = place.inside or getattr(_only(file), "name", "")
+        others = [f"/{link}" for link in links if not f"{named}/".startswith(f"/{link}/")]
+        return others + [f"the attribute {key}" for key in file.attrs]
+
+
+def _layout(dataset: Any, name: str, dtype: np.dtype[Any] | None) -> Layout | None:
+    """The place of a dataset in its file; None where it has chunks, is elsewhere, or not as NumPy has it."""
+    h5py = require("h5py", "HDF5 datasets")
+    offset, file = dataset.id.get_offset(), dataset.file
+    if offset is None or dataset.external or dataset.is_virtual or file.driver != "sec2" or file.userblock_size:
+        return None
+    if not dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype, logical=True)):
+        return None
+    return Layout.whole(offset, tuple(dataset.shape), numbers(dataset.dtype, name, dtype))
+
+
+def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hint: tuple[int, int]) -> Store:
+    """A new file with a dataset that has its room; the hint is for formats that have chunks.
+
+    Raises ArgumentTypeError: HDF5 has no such dtype; StorageError: it cannot be made, or the disk has too little room.
+    """
+    h5py = require("h5py", "HDF5 datasets")
+    if extends_numpy(dtype.name):
+        raise ArgumentTypeError(
+            f"{place.text}: must have a dtype of HDF5's (got {dtype}); ask for another dtype, or name a .npy file"
+        )
+    folder, size = place.file.absolute().parent, math.prod(shape) * dtype.itemsize
+    try:
+        with disk.writing(place.text, size, folder), h5py.File(place.file, "x") as file:
+            dataset = place.inside or _DATASET
+            file.require_group(dataset.rpartition("/")[0] or "/")
+            kept = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            kept.set_layout(h5py.h5d.CONTIGUOUS)
+            kept.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            kept.set_fill_time(h5py.h5d.FILL_TIME_NEVER)  # bytes that nobody wrote are zero
+            element, extents = h5py.h5t.py_create(dtype, logical=True), h5py.h5s.create_simple(shape)
+            h5py.h5d.create(file.id, dataset.encode(), element, extents, kept)
+        disk.reserve(place.file, place.file.stat().st_size, place.text)
+        return of_path(place, None, writable=True)
+    except BaseException:
+        place.file.unlink(missing_ok=True)
+        raise

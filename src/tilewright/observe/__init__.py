@@ -1,0 +1,1 @@
+"""Observers of launches: instruments, checks, profiles, predicted times."""

@@ -1,0 +1,337 @@
+"""Checks: the observer that follows a program on the simulated GPU and gathers the defects of its kernels."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import KernelError, LaunchError, PtxError
+from tilewright.observe.checking import copies, faults, finite, folded, hosts, launches, mending, suppressions
+from tilewright.observe.checking.coverage import Coverage
+from tilewright.observe.checking.static import (
+    fences,
+    indices,
+    loads,
+    precision,
+    products,
+    reach,
+    shuffling,
+    unset,
+    values,
+)
+from tilewright.observe.checking.static.values import Values
+from tilewright.observe.checking.suppressions import Sifted, Suppression
+from tilewright.observe.instruments.convergence import Convergence
+from tilewright.observe.instruments.findings import Finding, merged
+from tilewright.observe.instruments.nonfinite import Nonfinite
+from tilewright.observe.instruments.shadow.cells import READABLE, ROW_GAP
+from tilewright.observe.instruments.shadow.found import UNSET
+from tilewright.observe.instruments.shadow.memory import MemoryCheck
+from tilewright.observe.instruments.shadow.states import States
+from tilewright.observe.instruments.tensor_memory import TensorMemory
+from tilewright.observe.instruments.touched import Touched
+from tilewright.observe.instruments.wraparound import Wraparound
+from tilewright.simulate import machine
+from tilewright.simulate.events import GLOBAL_BASE, Instrument
+from tilewright.simulate.isa import Role
+from tilewright.simulate.observer import ArgumentFact, BlocksAlone, HostRace, Launch, Observer, Rows, Run
+from tilewright.simulate.programs.clusters import cluster_of
+from tilewright.simulate.run.allocations import red_zone_bytes
+
+#: Groups of findings that can cause non-finite or unset values.
+_CAUSES = ("TW1", "TW2", "TW3", "TW4")
+#: Checks of the kernel's text alone.
+_OF_TEXT: tuple[Callable[[Values, str], Iterable[Finding]], ...] = (
+    unset.findings,
+    products.findings,
+    loads.findings,
+    fences.findings,
+)
+
+
+class Checks(Observer):
+    """Gathers findings over all launches of a program.
+
+    `gpu`: GPU whose limits apply, as `tilewright gpus` lists it; by default `TILEWRIGHT_GPU`, or else the H100.
+    `ignore`: codes to suppress.
+
+    Raises ArgumentValueError: there is no such GPU, or no such code.
+
+    >>> checks = Checks(ignore=["TW601"])
+    >>> checks.findings
+    ()
+    """
+
+    red_zones = True
+    host_races = True
+
+    def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
+        self.launches = 0  #: Launches so far, with the rejected ones.
+        #: For each kernel, how many of its launches did not run to their end for a reason that is no finding.
+        self.unchecked: Counter[str] = Counter()
+        self.folded: dict[str, None] = {}  #: Kernels whose local arrays are in registers, and could not be checked.
+        self._waiting: dict[str, None] = {}  # kernels whose local arrays are to be checked at this launch
+        self._of_arrays: list[Finding] = []  # what that has found, until the launch has ended
+        self._gpu = machine.chosen(gpu)
+        self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
+        self._found: list[Finding] = []
+        self._kernels: dict[str, None] = {}
+        self._files: dict[str, None] = {}
+        self._coverage = Coverage()
+        self._raised: list[Finding] = []  # findings that the program also got as an exception
+        self._given = 0, 0  # how many findings, and how many of those not reached, `fresh` has returned
+        self._states = States(0)
+        self._looked_at: set[Any] = set()
+        self._lost: dict[tuple[str, str], list[Finding]] = {}  # if a kernel without writes ends
+        self._too_few: list[Finding] = []  # whether this launch has fewer dimensions than its kernel
+        self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # for each kernel, see `indices.lines`
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings so far without the suppressed ones, in source order; warns of wrong suppressions."""
+        sifted = self.sifted
+        for wrong in sifted.wrong:
+            warnings.warn(wrong, stacklevel=2)
+        return sifted.findings
+
+    @property
+    def sifted(self) -> Sifted:
+        """The findings, the suppressed ones, and suppressions that match nothing or are wrong."""
+        found = merged(self._all)
+        files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
+        comments, wrong = suppressions.comments(files)
+        return suppressions.sift(found, [*self._ignored, *comments], wrong)
+
+    @property
+    def _all(self) -> list[Finding]:
+        return _together(self._found, self._coverage.so_far())
+
+    @contextmanager
+    def in_memory(self, limit_bytes: int) -> Iterator[None]:
+        """Keep the state of the GPU's memory in this context; elements that launches leave out are final at its end."""
+        states, coverage, first = self._states, self._coverage, len(self._found)
+        self._states, self._coverage = States(limit_bytes), Coverage()
+        try:
+            yield
+        finally:
+            self._found[first:] = _together(self._found[first:], self._coverage.findings())
+            self._states, self._coverage = states, coverage
+
+    def for_child(self) -> Checks:
+        """Checks for a child process."""
+        return Checks(gpu=self._gpu.key)
+
+    def report(self) -> dict[str, Any]:
+        """Launches, kernels, files and findings; merges these findings, so that the next call takes no longer."""
+        self._found = [*merged(self._found)]
+        return {
+            "launches": self.launches,
+            "unchecked": self.unchecked,
+            "kernels": [*self._kernels],
+            "folded": [*self.folded],
+            "files": [*self._files],
+            "findings": [finding.to_json() for finding in merged(self._all)],
+        }
+
+    def take_report(self, report: dict[str, Any]) -> None:
+        """Add the report of another process."""
+        self.launches += report["launches"]
+        self.unchecked += Counter(report["unchecked"])
+        self._kernels.update(dict.fromkeys(report["kernels"]))
+        self.folded.update(dict.fromkeys(report["folded"]))
+        self._files.update(dict.fromkeys(report["files"]))
+        self._found += map(Finding.from_json, report["findings"])
+
+    def fresh(self, *, raised: bool = True, ended: bool = False) -> Sifted:
+        """Findings since the last call.
+
+        `raised` includes findings that the program got as an exception. `ended` includes what is still pending for
+        arrays that are not freed.
+        """
+        unreached = self._coverage.findings() if ended else self._coverage.settled
+        rows = [*self._found[self._given[0] :], *unreached[self._given[1] :]]
+        self._given = len(self._found), len(self._coverage.settled)
+        self._looked_at.clear()  # a kernel's PTX is analysed again at its next launch
+        if not raised:
+            rows = [row for row in rows if all(row is not other for other in self._raised)]
+        comments, wrong = suppressions.comments(finding.source for finding in rows if finding.source)
+        return suppressions.sift(merged(rows), [*self._ignored, *comments], wrong)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names of the kernels that were launched."""
+        return tuple(self._kernels)
+
+    # -- events of the simulated GPU ---------------------------------------------------------------------------
+
+    def started(self, limit_bytes: int) -> None:
+        """Nothing is known of the new GPU's memory."""
+        if limit_bytes > self._states.size_bytes:
+            self._states = States(limit_bytes)
+
+    def row_gaps_at(self, gaps: Rows) -> None:
+        """Mark the gaps between the rows of an array: no kernel may touch them."""
+        gaps.of(self._states.bytes_)[...] = ROW_GAP
+
+    def copied(self, source: Rows, target: Rows) -> None:
+        """Copy which bytes were written from the source to the copy."""
+        into = target.of(self._states.bytes_)
+        into[...] = (into & ~np.uint8(READABLE)) | (source.of(self._states.bytes_) & READABLE)
+
+    def allocated(self, address: int, size_bytes: int) -> None:
+        """Mark the bytes as unwritten."""
+        self._states.allocated(address, size_bytes, red_zone_bytes(size_bytes))
+
+    def freed(self, address: int, size_bytes: int) -> None:
+        """Settle the arrays there: no later launch can use them."""
+        self._states.freed(address, size_bytes)
+        self._coverage.freed(address, size_bytes)
+
+    def host_wrote(self, address: int, size_bytes: int) -> None:
+        """Mark the bytes as written."""
+        self._states.host_wrote(address, size_bytes)
+
+    def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
+        """Remember that other kernels did unknown work on the arrays there."""
+        self._coverage.used_before(address, size_bytes, kernels)
+
+    def host_reads(self, array: ArgumentFact, source_line: str) -> None:
+        """Report elements of an array that the host reads although nobody wrote them."""
+        self._found += copies.unwritten(array, source_line, self._states)
+
+    def used(self, run: Run, address: int, size_bytes: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """From the launch's maps of touched bytes."""
+        start, touched = address - GLOBAL_BASE, run.results["touched"]
+        read, written = (map_[start : start + size_bytes].view(np.bool_) for map_ in (touched.read, touched.written))
+        return read, written
+
+    def host_raced(self, race: HostRace) -> None:
+        """Report a host line that uses memory too early."""
+        self._found += mending.mended([hosts.finding(race)], None)
+
+    def streams_raced(self, launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> None:
+        """Report two unordered launches."""
+        self._found.append(launches.between_streams(launch, other, writes=writes, other_writes=other_writes))
+
+    def launching(self, launch: Launch) -> None:
+        """Check the launch's parameters and the kernel's PTX."""
+        self.launches += 1
+        self._kernels[launch.name] = None
+        self._files.update(dict.fromkeys(place.rpartition(":")[0] for place in launch.program.source_lines.values()))
+        dtypes = [a.dtype for a in launch.arguments if a.dtype is not None]
+        key = (launch.program.ptx, launch.program.entry, tuple(map(str, dtypes)))
+        read = values_of(launch)
+        self._too_few = launches.fewer_dimensions(launch, read)
+        self._found += self._too_few
+        if key not in self._looked_at and read is not None:
+            self._looked_at.add(key)
+            if folded.holds_arrays(launch.program):
+                self._waiting[launch.name] = None
+            file = launches.definition(launch.program)[0]
+            found = precision.findings(read, launch.name, dtypes, file)
+            found += [one for check in _OF_TEXT for one in check(read, launch.name)]
+            self._found += self._of_launch(found, launch, read)
+            self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
+
+    def beforehand(self, launch: Launch, alone: BlocksAlone) -> None:
+        """Check the local arrays that the kernel's PTX does not have any more."""
+        if launch.name in self._waiting:
+            del self._waiting[launch.name]
+            found, whole = folded.findings(launch, alone)
+            self._of_arrays = self._of_launch(found, launch, None)
+            if not whole and not found:
+                self.folded[launch.name] = None
+
+    def instruments(self, launch: Launch) -> Sequence[Instrument]:
+        """New instruments for the launch."""
+        read, kernel = values_of(launch), (launch.program.ptx, launch.program.entry)
+        if kernel not in self._signs:
+            self._signs[kernel] = indices.lines(read) if read is not None else {}
+        signs = self._signs[kernel]
+        memory = MemoryCheck(launch.program.module, launch.name, self._states)
+        convergence = Convergence(launch.name)
+        found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
+        shuffles = shuffling.instrument(read, launch.name) if read is not None else None
+        tensor = read is not None and any(op.form.row.role is Role.TENSOR_MEMORY for op in read.ops)
+        asked = launch.program, launch.cluster, launch.grid, launch.gpu
+        alone = tensor and cluster_of(*asked) in (None, (1, 1, 1))
+        more = [Wraparound(signs)] if signs else []
+        return [*found, *more, *([shuffles] if shuffles else []), *([TensorMemory(launch.name)] if alone else [])]
+
+    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
+        """Gather the findings of the instruments, and of the machine's error."""
+        raised_before = len(self._raised)
+        if self._too_few:  # what it does then does not matter
+            self._found += self._refused(launch) if isinstance(error, LaunchError) else ()
+            return
+        results = run.results if run is not None else error.results if isinstance(error, KernelError) else {}
+        for sentence in results["memory"].not_judged if "memory" in results else ():
+            warnings.warn(f"{launch.name}: {sentence}", stacklevel=2)
+        read = values_of(launch)
+        found = list(self._from_instruments(launch, read, results))
+        if isinstance(error, KernelError):
+            self._raised += self._of_launch(faults.findings(error, launch, found), launch, read)
+        if isinstance(error, LaunchError):
+            self._raised += self._refused(launch)
+        if error is not None and not self.explains(launch, error):
+            self.unchecked[launch.name] += 1
+        if run is not None:  # compilers leave out the writes of a kernel that never ends
+            found += self._lost.pop((launch.program.ptx, launch.program.entry), ())
+            self._coverage.add(launch, results["touched"], read)
+            found += copies.findings(launch, results["touched"])
+            if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
+                nonfinite = finite.findings(launch, read, results["nonfinite"], results["touched"])
+                found += self._of_launch(nonfinite, launch, read)
+        found += self._raised[raised_before:]
+        known = {(one.code, one.source, one.line) for one in found}
+        self._found += [*found, *(one for one in self._of_arrays if (one.code, one.source, one.line) not in known)]
+        self._of_arrays = []
+
+    def explains(self, launch: Launch, error: Exception) -> bool:
+        """Whether a finding explains the error that ended or rejected a launch."""
+        if isinstance(error, KernelError):
+            return faults.code_of(error) is not None
+        return isinstance(error, LaunchError) and bool(self._refused(launch))
+
+    def _of_launch(self, found: Sequence[Finding], launch: Launch, read: Values | None) -> list[Finding]:
+        return launches.of_launch(found, launch, read, self._states.is_freed)
+
+    def _refused(self, launch: Launch) -> list[Finding]:
+        return launches.of_refused(launch, self._gpu)
+
+    def _from_instruments(self, launch: Launch, read: Values | None, results: Any) -> Iterator[Finding]:
+        """The findings of instruments whose results are, hold or count findings."""
+        for result in results.values():
+            rows = getattr(result, "findings", result)
+            if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
+                yield from self._of_launch([row for row in rows if not _loaded_ahead(row, read)], launch, read)
+        if read is not None and "wraparound" in results:
+            signs = self._signs[launch.program.ptx, launch.program.entry]
+            found = indices.findings(read, launch.name, results["wraparound"], signs)
+            yield from self._of_launch(found, launch, read)
+
+
+def _together(found: Sequence[Finding], unreached: Sequence[Finding]) -> list[Finding]:
+    """Findings of launches, with those of arrays that they have left unreached, each reported once."""
+    known = {finding.details.get("address") for finding in unreached}  # reported for the launch that left them out
+    copies = [one for one in found if one.code != "TW205" or one.details["address"] not in known]
+    return [*copies, *unreached]
+
+
+def _loaded_ahead(finding: Finding, read: Values | None) -> bool:
+    """Whether a finding is a read of unset memory whose result may not be used."""
+    return finding.code in UNSET and read is not None and unset.speculated(read, finding.ptx_line)
+
+
+def values_of(launch: Launch) -> Values | None:
+    """The analysis of the kernel's PTX; None if the machine cannot read it, in which case the launch itself fails."""
+    try:
+        return values.of_kernel(launch.program.ptx, launch.program.entry)
+    except PtxError:
+        return None

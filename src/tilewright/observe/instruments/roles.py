@@ -1,0 +1,228 @@
+"""The work of each warp of a cluster, where warps have roles: how often each line runs, its mbarriers and bulk copies.
+
+A wait for an mbarrier is a loop whose number of iterations depends on the machine's schedule. Only the iteration that
+succeeds is recorded. The others are subtracted from the counts of the straight lines that they run through.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.ground.native.bitcode import bitcode
+from tilewright.ground.native.header import header
+from tilewright.observe.instruments import requests
+from tilewright.simulate.events import CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
+from tilewright.simulate.isa import table
+
+_PARTS = (bitcode(Path(__file__).with_name("roles.c")),)
+_RUN = CFunction("tw_roles_run", EventKind.RUN, _PARTS)
+_CHANGE = CFunction("tw_roles_change", EventKind.MBARRIER, _PARTS)
+_TEST = CFunction("tw_roles_test", EventKind.MBARRIER, _PARTS)
+_COPY = CFunction("tw_roles_copy", EventKind.BULK, _PARTS)
+_MULTIPLY = CFunction("tw_roles_multiply", EventKind.TENSOR_PRODUCT, _PARTS)
+_FILL = CFunction("tw_roles_fill", EventKind.TENSOR_COPY, _PARTS)
+_FORM = header(Path(requests.__file__).with_name("requests.h")).numbers
+_SITE_SHIFT, _WARP_SHIFT = _FORM["TW_REQUEST_SITE_SHIFT"], _FORM["TW_REQUEST_WARP_SHIFT"]
+#: Most memory for what is recorded.
+_MOST_BYTES = 1 << 28
+_WORDS_EACH = 3
+#: The mbarrier of a copy that has none: 64 one bits.
+NOWHERE = (1 << 64) - 1
+
+
+class Op(enum.IntEnum):
+    """The kind of an operation, and what its `number` means."""
+
+    INIT = 0  #: An mbarrier of `number` arrivals per phase.
+    ARRIVE = 1  #: `number` arrivals.
+    EXPECT = 2  #: `number` bytes, without an arrival.
+    ARRIVE_EXPECT = 3  #: `number` bytes, with `lanes` arrivals.
+    WAIT = 4  #: Wait for the phase of parity `number`.
+    COPY = 5  #: Copy of `number` bytes, which completes at the mbarrier.
+    STORE = 6  #: Bulk copy of `number` bytes to global memory.
+    DELIVER = 7  #: The bytes of the previous copy, a multicast, in one more block.
+    OTHER = 8
+    #: Product in tensor memory: `number` is the columns of D plus 2^16 times the lines of A that a block reads from
+    #: shared memory, `lanes` the lines of B. A line is 32 bytes along k.
+    MULTIPLY = 9
+    FILL = 10  #: Copy of `number` lines of `lanes` bytes to tensor memory.
+    COMMIT = 11  #: Arrival when the thread's earlier products and copies are complete.
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of one warp on an mbarrier, or a bulk copy, or an order to tensor memory."""
+
+    kind: Op
+    place: int  #: The mbarrier's offset in shared memory, above it its block's rank; `NOWHERE` for none.
+    number: int
+    lanes: int
+    after: int = 0  #: Number of the warp's waits before it.
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The work of one or several warps of a cluster that do the same."""
+
+    warps: tuple[int, ...]  #: Numbers in the cluster; those of the block of rank 0 come first.
+    executed: Mapping[int, int]  #: How often each line of PTX ran, 0 included.
+    operations: Mapping[int, tuple[tuple[Operation, ...], ...]]  #: What each line did, a tuple for each time.
+
+
+@dataclass(frozen=True, slots=True)
+class RolesResult:
+    """The roles of the warps of the cluster that ran; `complete` is False if the records did not all fit."""
+
+    roles: tuple[Role, ...]
+    complete: bool
+
+
+class Roles(Instrument):
+    """Record what each warp does; for one cluster (or one block without a cluster) at a time.
+
+    >>> Roles().name
+    'roles'
+    """
+
+    __slots__ = ("_memory",)  # not in `vars`, which is part of the key of cached machine code
+
+    def __init__(self) -> None:
+        self.name = "roles"
+        self.slots = 1
+        self._memory: npt.NDArray[np.uint64] | None = None
+
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
+        """Straight lines, mbarriers, bulk copies, and products in tensor memory."""
+        if site.kind is EventKind.RUN:
+            return _RUN.handler("tw.roles.run", ())
+        if site.kind is EventKind.BULK:
+            return _COPY.handler("tw.roles.copy", ())
+        if site.kind is EventKind.TENSOR_PRODUCT:
+            return _MULTIPLY.handler("tw.roles.multiply", ())
+        if site.kind is EventKind.TENSOR_COPY:
+            return _FILL.handler("tw.roles.fill", ())
+        if site.kind is not EventKind.MBARRIER or _op(site) is Op.OTHER:
+            return None
+        if _op(site) is not Op.WAIT:
+            return _CHANGE.handler("tw.roles.change", ())
+        is_state = int("parity" not in site.opcode.split("."))
+        return _TEST.handler(f"tw.roles.test.{is_state}", (f"i32 {is_state}",))
+
+    def begin(self, facts: Facts) -> Storage:
+        """Memory for the records."""
+        self._memory = requests.area(facts, _MOST_BYTES)
+        return Storage(launch=self._memory)
+
+    def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> RolesResult:
+        """The roles; warps that did the same share one."""
+        assert self._memory is not None
+        written, self._memory = requests.requests(self._memory, len(sites)), None
+        alike: dict[tuple[object, ...], list[int]] = {}
+        found: dict[int, Role] = {}
+        for warp, entries in sorted(_by_warp(written.buffers).items()):
+            role = _role(warp, entries, sites)
+            key = tuple(sorted(role.executed.items())), tuple(sorted(role.operations.items()))
+            alike.setdefault(key, []).append(warp)
+            found[warp] = role
+        firsts = ((tuple(warps), found[warps[0]]) for warps in alike.values())
+        roles = tuple(Role(warps, first.executed, first.operations) for warps, first in firsts)
+        return RolesResult(roles, written.complete)
+
+
+_Entries = list[tuple[int, list[int]]]  # numbers of sites, and their recorded words
+
+
+def _by_warp(buffers: Sequence[npt.NDArray[np.uint64]]) -> dict[int, _Entries]:
+    found: dict[int, _Entries] = {}
+    for buffer in buffers:
+        words = buffer.tolist()
+        at = 0
+        while at < len(words):
+            head = words[at]
+            many = head & ((1 << _SITE_SHIFT) - 1)
+            site = head >> _SITE_SHIFT & ((1 << _WARP_SHIFT - _SITE_SHIFT) - 1)
+            found.setdefault(head >> _WARP_SHIFT, []).append((site, words[at + 1 : at + 1 + many]))
+            at += 1 + many
+    return found
+
+
+def _op(site: Site) -> Op:
+    """The kind of operation of a site's instruction; the site's opcode is the PTX text.
+
+    >>> _op(Site(EventKind.MBARRIER, 1, "", "mbarrier.arrive.expect_tx.shared::cta.b64")).name
+    'ARRIVE_EXPECT'
+    """
+    form = table().find(site.opcode)
+    if form is None:
+        return Op.OTHER
+    if site.kind is EventKind.TENSOR_PRODUCT:
+        return Op.MULTIPLY
+    if site.kind is EventKind.TENSOR_COPY:
+        return Op.FILL
+    if site.kind is EventKind.BULK:
+        return Op.STORE if form.has("bulk_group") else Op.COPY
+    if form.has("test_wait") or form.has("try_wait"):
+        return Op.WAIT
+    if form.has("commit"):
+        return Op.COMMIT
+    if form.has("arrive") or form.has("arrive_drop"):
+        return Op.ARRIVE_EXPECT if form.has("expect_tx") else Op.ARRIVE
+    return Op.INIT if form.has("init") else Op.EXPECT if form.has("expect_tx") else Op.OTHER
+
+
+def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
+    ran: Counter[int] = Counter()
+    operations: dict[int, list[tuple[Operation, ...]]] = {}
+    vain: Counter[int] = Counter()
+    after, before = 0, -1
+    for number, words in entries:
+        site = sites[number]
+        again, before = number == before and _op(site) is not Op.WAIT, number
+        if site.kind is EventKind.RUN:
+            ran[number] += 1
+            continue
+        kind, of_line = _op(site), operations.setdefault(site.ptx_line, [])
+        if kind is Op.WAIT and not words[2]:
+            vain[site.ptx_line] += 1
+            continue
+        if again and kind is Op.COPY and "multicast::cluster" in site.opcode:
+            kind = Op.DELIVER
+        done = tuple(
+            Operation(kind, words[at], words[at + 1], words[at + 2], after) for at in range(0, len(words), _WORDS_EACH)
+        )
+        if again:  # one instruction with an event for each block that it names
+            done = (*of_line.pop(), *done)
+        of_line.append(done)
+        after += kind is Op.WAIT
+    _take_off(ran, vain, sites)
+    executed = {step[0]: 0 for site in sites for step in site.steps}
+    for number, times in ran.items():
+        for line, _, _ in sites[number].steps:
+            executed[line] = max(executed[line], times)
+    for site in sites:  # the machine code of these branches around them where no lane is active
+        if site.kind in (EventKind.TENSOR_PRODUCT, EventKind.TENSOR_COPY):
+            executed[site.ptx_line] = len(operations.get(site.ptx_line, ()))
+    return Role((warp,), executed, {line: tuple(of_line) for line, of_line in operations.items() if of_line})
+
+
+def _take_off(ran: Counter[int], vain: Counter[int], sites: Sequence[Site]) -> None:
+    """Subtract failed iterations of waits from the straight line of the test, and from the branch back after it."""
+    runs = [number for number, site in enumerate(sites) if site.kind is EventKind.RUN]
+    for line, times in vain.items():
+        for at, number in enumerate(runs):
+            if any(step[0] == line and _tests(step[1]) for step in sites[number].steps):
+                ran[number] -= times
+                behind = runs[at + 1] if at + 1 < len(runs) else number
+                if sites[behind].opcode.startswith("bra") and sites[behind].instructions == 1:
+                    ran[behind] = max(0, ran[behind] - times)
+
+
+def _tests(opcode: str) -> bool:
+    return opcode.startswith(("mbarrier.test_wait", "mbarrier.try_wait"))

@@ -1,0 +1,154 @@
+"""Handlers of accesses: the constants of each, and a call of the C code that judges its state space.
+
+Affine accesses, alone or several with one base, have a table of their cells, with which a quick test judges all of them
+at once. The test passes if nothing can be wrong and the new state does not depend on the order of the lanes: all lanes
+run, every cell was written at a clock that the warp knows, and no cell is overwritten that others read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.ground.native.bitcode import bitcode
+from tilewright.observe.instruments.shadow import records
+from tilewright.observe.instruments.shadow.cells import READS, RELEASES, SHARED, STRONG, WRITES
+from tilewright.observe.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
+from tilewright.simulate.events import CFunction, EventKind, Handler, Site, words
+from tilewright.simulate.isa import Role, role_of, table
+
+_FILES = (
+    "shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c", "clusters.c", "clocks.c",
+    "sent.c",
+)  # fmt: skip
+#: The C files that judge accesses.
+PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
+#: State of a byte of local memory that belongs to no variable.
+OUTSIDE_STATE = 0xFF
+#: Most rows of one table; wider accesses are judged lane by lane.
+_ROWS_MAX = 1024
+#: Forms that are relaxed or stronger at some scope; two of them do not race. Source: PTX ISA, 8.3 (morally strong) and
+#: 9.7.9.8: `.volatile` has the synchronisation semantics of `.relaxed` at system scope.
+_STRONG = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
+
+
+def how(site: Site) -> int:
+    """The bits of what an access does."""
+    parts = site.opcode.split(".")
+    if site.access == "atomic":
+        return READS | WRITES | STRONG
+    strong = STRONG if any(part in _STRONG for part in parts) else 0
+    return strong | (WRITES if site.access == "store" else READS)
+
+
+def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Handler:
+    """The handler of an access."""
+    if site.asynchronous:
+        facts = (WRITES, _element_bytes(site), 0)
+        function = CFunction("tw_shadow_copy", EventKind.ACCESS, PARTS)
+        name = f"tw.memory.copy.{'.'.join(map(str, facts))}"
+        return function.handler(name, ["ptr null", *(f"i32 {fact}" for fact in facts)])
+    if _is_source(site):
+        return _free(site, "tw_shadow_source")
+    found = together([site], [offsets], cell_bytes) if offsets is not None else None
+    return found or _free(site)
+
+
+def arrival(*, relaxed: bool) -> Handler:
+    """The handler of arrivals at the barrier of a cluster."""
+    function = CFunction("tw_shadow_cluster_arrive", EventKind.CLUSTER, PARTS)
+    return function.handler(f"tw.memory.cluster_arrive.{int(relaxed)}", [f"i32 {int(relaxed)}"])
+
+
+def stack(site: Site) -> Handler:
+    """The handler of allocations and releases on threads' stacks."""
+    ends = role_of(site.opcode) is not Role.ALLOCATE
+    function = CFunction("tw_shadow_stack", EventKind.STACK, PARTS)
+    return function.handler(f"tw.memory.stack.{int(ends)}", [f"i32 {OUTSIDE_STATE if ends else 0}"])
+
+
+def _is_source(site: Site) -> bool:
+    """Whether it is what an asynchronous copy reads; `flights.c` follows it until the wait."""
+    form = table().find(site.opcode)
+    return site.space == "global" and form is not None and form.row.kind == "copy"
+
+
+def reads_later(site: Site | None) -> bool:
+    """Whether an asynchronous copy to shared memory makes the access, which reads global memory until it completes.
+
+    >>> names = ("cp.async.ca.shared.global", "cp.async.bulk.global.shared::cta.bulk_group", "ld.global.u32")
+    >>> [reads_later(Site(EventKind.ACCESS, 1, "", name)) for name in names]
+    [True, False, False]
+    """
+    form = table().find(site.opcode) if site is not None else None
+    return form is not None and form.row.kind in ("copy", "bulk", "tensor") and not form.has("bulk_group")
+
+
+def _free(site: Site, source: str = "") -> Handler:
+    """The handler of an access whose addresses are known only at run time."""
+    does, values = how(site), site.access == "store"
+    order_bits = _order_bits(site) if does & STRONG and site.space != "local" else 0
+    facts = (does, _element_bytes(site), order_bits)
+    space = site.space.removeprefix("shared::")  # "cluster": of other blocks
+    name = source or f"tw_shadow_{'free' if space == 'global' else 'turns'}_{space}"
+    constants = [*([] if values else ["ptr null"]), *(f"i32 {fact}" for fact in facts)]
+    function = CFunction(name, EventKind.ACCESS, PARTS, values=values)
+    return function.handler(f"tw.memory.{source or 'access'}.{space}.{'.'.join(map(str, facts))}", constants)
+
+
+def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_bytes: int) -> Handler | None:
+    """The handler of accesses of one kind with one base, whose lanes have constant offsets from it, or None."""
+    space, does = sites[0].space, how(sites[0])
+    if any(_is_source(site) for site in sites):
+        return None
+    sizes = [site.bytes_per_lane for site in sites]
+    # inactive lanes may have other offsets; a misaligned access is a fault anyway
+    aligned = all(o % size == 0 for lanes, size in zip(offsets, sizes, strict=True) for o in lanes)
+    if space == "local" or does & STRONG or not aligned or (space == "global" and does != READS):
+        return None
+    first = offsets[0][0]
+    offsets = [tuple(o - first for o in lanes) for lanes in offsets]  # one handler for every first offset
+    table = Table(offsets, sizes, cell_bytes)
+    if len(table.rows) > _ROWS_MAX or (does == WRITES and table.shared_by_lanes):
+        return None
+    shared = space == "shared"
+    kind, rows = (TOUCHED_TYPE, table.touched()) if shared else (PLAIN_TYPE, table.plain())
+    members = [
+        word
+        for lanes, site in zip(offsets, sites, strict=True)
+        for word in (lanes[0], site.bytes_per_lane, _element_bytes(site))
+    ]
+    name = hashlib.sha256(repr((space, does, rows, members, offsets[0])).encode()).hexdigest()[:16]
+    symbol, values = f"tw.memory.{name}", does == WRITES
+    tables = f"""
+@{symbol}.rows = internal constant [{len(table.rows)} x {kind}] [{rows}], align 16
+@{symbol}.members = internal constant {words(members)}, align 16
+@{symbol}.offsets = internal constant {words(offsets[0])}, align 64"""
+    constants = [
+        *([] if values else ["ptr null"]),
+        f"i32 {does}",
+        f"ptr @{symbol}.rows",
+        f"i64 {len(table.rows)}",
+        f"ptr @{symbol}.members",
+        f"i64 {len(sites)}",
+        f"ptr @{symbol}.offsets",
+    ]
+    function = CFunction(f"tw_shadow_affine_{space}", EventKind.ACCESS, PARTS, affine=True, values=values)
+    return function.handler(symbol, constants, tables, ahead_bytes=first)
+
+
+def _element_bytes(site: Site) -> int:
+    """Bytes of one element of a vector access; a word for untyped copies."""
+    form = table().find(site.opcode)
+    if form is not None and form.row.kind in ("copy", "rows") and site.access == "load":
+        return min(4, site.bytes_per_lane)
+    count = next((int(part[1:]) for part in site.opcode.split(".") if part in ("v2", "v4", "v8")), 1)
+    return max(1, site.bytes_per_lane // count)
+
+
+def _order_bits(site: Site) -> int:
+    """The bits that `orders.Orders` gets of a strong access."""
+    parts = site.opcode.split(".")
+    releases = RELEASES if "release" in parts or "acq_rel" in parts else 0
+    return how(site) | releases | (SHARED if site.space.startswith("shared") else 0)

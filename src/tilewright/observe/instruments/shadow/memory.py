@@ -1,0 +1,338 @@
+"""The instrument that checks memory: bounds, initialisation and races of every access."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import DeadlockError, KernelError
+from tilewright.observe.instruments.areas import areas
+from tilewright.observe.instruments.findings import Finding
+from tilewright.observe.instruments.shadow import accesses, mbarriers, orders, records, waits
+from tilewright.observe.instruments.shadow.cells import (
+    AHEAD_BYTES,
+    BLOCK,
+    BLOCK_BYTES,
+    BULKS_BYTES,
+    CLOCK_SHIFT,
+    CLOCKS_BYTES,
+    FAR_BYTES,
+    FLIGHTS_BYTES,
+    GAP,
+    LANES_BYTES,
+    LAUNCH,
+    LAUNCH_BYTES,
+    LAYOUT_BYTES,
+    LAYOUT_OF_BYTES,
+    NOW_ROW,
+    READINGS_BYTES,
+    ROWS_END,
+    STRONG_BIT,
+    WARPS_MAX,
+    WATCHED_BYTES,
+    WATCHED_MAX,
+)
+from tilewright.observe.instruments.shadow.found import finding_of, is_finding, settled
+from tilewright.observe.instruments.shadow.states import States
+from tilewright.simulate.events import (
+    GLOBAL_BASE,
+    RESERVED,
+    EventKind,
+    Facts,
+    Handler,
+    Instrument,
+    Site,
+    Storage,
+    align_up,
+)
+from tilewright.simulate.isa import Form, table
+from tilewright.simulate.ptx.tree import Address, Immediate, Instruction, Module, Register
+
+#: Events that order accesses; `clocks.c` keeps clocks of warps and lanes by them.
+_ORDERING_EVENTS = (EventKind.ARRIVE, EventKind.RELEASE, EventKind.SYNC, EventKind.EXIT, EventKind.FENCE)
+#: Events of mbarriers and bulk copies.
+_MBARRIER_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventKind.BULK_COMMIT, EventKind.BULK_WAIT)
+#: Events of groups of asynchronous copies, which `flights.c` follows.
+_GROUP_EVENTS = (EventKind.COMMIT, EventKind.WAIT)
+#: Unused bytes between variables of shared and of local memory.
+GAP_BYTES = 512
+#: A block's local memory is not judged if it is larger: every block starts with a copy of its states.
+_LOCAL_MAX_BYTES = 16 << 20
+#: The member mask of a whole warp.
+_WHOLE_WARP = (1 << 32) - 1
+#: Semantics of accesses that order other accesses.
+_ORDERING = frozenset({"acquire", "release", "acq_rel"})
+
+
+#: Counters of a launch's memory, and the sentence for one that is not 0.
+_NOT_JUDGED = {
+    records.FOUND["lost"]: "{:,} more findings did not fit in the table of a launch",
+    LAUNCH["untracked"]: "{:,} asynchronous copies were not followed: too many were in flight at once",
+    LAUNCH[
+        "unwatched"
+    ]: f"{{:,}} uses of mbarriers were not followed: of a block's mbarriers the first {WATCHED_MAX} are",
+    LAUNCH["unvisited"]: "{:,} accesses of other blocks' shared memory were not followed to those blocks' ends",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryResult:
+    """The findings, and what was not judged."""
+
+    findings: tuple[Finding, ...]
+    not_judged: tuple[str, ...] = ()  #: Sentences about limits that were exceeded.
+
+
+#: Kinds of rows that access shared memory through another proxy.
+_BY_PROXY = ("bulk", "tensor", "warpgroup", "tensor_product", "counted", "fill")
+
+
+class MemoryCheck(Instrument):
+    """Find accesses out of bounds, reads of what was never written, and races.
+
+    The narrowest access of the kernel's module sets the size of the cells that races are detected in. Without `states`
+    all global memory in use counts as written.
+
+    >>> from tilewright.simulate.ptx import parse
+    >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
+    >>> MemoryCheck(parse(text)).cell_bytes
+    1
+    """
+
+    gap_bytes = GAP_BYTES
+
+    parameters = ("cell_bytes", "_mbarriers", "_bulks")  # tables of affine accesses list cells
+
+    def __init__(self, module: Module, kernel: str = "", states: States | None = None) -> None:
+        self.name = "memory"
+        forms = list(_forms(module))
+        self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
+        self._copies = any(_is_of_copies(form) for _, form in forms)
+        self._mbarriers = any(mbarriers.has_event(form) for _, form in forms)
+        self._bulks = any(form.row.kind in _BY_PROXY for _, form in forms)
+        self._products = any(mbarriers.is_product(form) for _, form in forms)
+        self._points_to_params = any(_is_to_params(instruction, form) for instruction, form in forms)
+        self.orders = any(_orders(form) for _, form in forms)
+        self._meets = any(form.has("cluster") and form.row.kind == "cluster" for _, form in forms)
+        self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
+        self._kernel = kernel
+        self._awaited: tuple[tuple[int, int, int], list[waits.Wait]] = ((0, 0, 0), [])
+        self._states = states
+
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
+        """Every access, and every event that orders accesses."""
+        form = table().find(site.opcode)
+        if site.kind is EventKind.CLUSTER:
+            return accesses.arrival(relaxed=form is not None and form.has("relaxed"))
+        if site.kind is EventKind.FENCE and form is not None and form.has("mbarrier_init"):
+            return Handler("tw_shadow_init_fence", needs=accesses.PARTS)
+        if site.kind in _MBARRIER_EVENTS or (site.kind is EventKind.EXIT and self._mbarriers):
+            return mbarriers.handler(site)
+        if site.kind is EventKind.FENCE and self._bulks and form is not None and form.has("proxy"):
+            return mbarriers.handler(site)
+        if mbarriers.is_product(form):
+            return mbarriers.handler(site)
+        if site.kind is EventKind.STACK:
+            return accesses.stack(site)
+        if site.kind is EventKind.ACCESS:
+            if mbarriers.has_event(form):
+                return None
+            if form is not None and (found := mbarriers.columns_handler(form)) is not None:
+                return found
+            return accesses.handler(site, offsets, self.cell_bytes)
+        return _ordering(site.kind)
+
+    def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
+        """Loads with one base, whose cells are judged at once."""
+        return accesses.together(sites, offsets, self.cell_bytes)
+
+    def begin(self, facts: Facts) -> Storage:
+        """Cells of global memory and records for the launch; clocks, cells and local states for each block."""
+        warps = -(-facts.block[0] * facts.block[1] * facts.block[2] // 32)
+        self._facts = facts
+        self._table = records.empty()
+        self._orders = orders.Orders(math.prod(facts.grid))
+        cells = facts.global_bytes // self.cell_bytes + 8
+        # one mapping for all: only whole large pages can be used
+        self._cells = np.split(areas().take(25 * cells), [8 * cells, 16 * cells, 24 * cells])
+        if self._states is None:
+            self._states = States(facts.global_bytes)
+            self._states.allocated(GLOBAL_BASE, facts.global_bytes)
+            self._states.host_wrote(GLOBAL_BASE, facts.global_bytes)
+        for name, variable in facts.module.variables.items():
+            if variable.space == "const" and name in facts.layout.places:
+                self._states.constant(facts.module_address + facts.layout.places[name][1], variable.size)
+        self._before = self._states.held(facts.params_address, facts.params_bytes)
+        if self._points_to_params:
+            self._states.constant(facts.params_address, facts.params_bytes)
+        shared = _shared_cells(facts, self.cell_bytes)
+        local = _local_states(facts, warps)
+        start = BLOCK_BYTES + 2 * shared.nbytes + local.size
+        rest, end = self._places(start, warps, facts.cluster_blocks, shared.nbytes)
+        self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
+        begins = records.launch_words(self._table, facts)
+        self._launch[: begins.size] = begins
+        words = {
+            "cell_bytes": self.cell_bytes,
+            "base": GLOBAL_BASE,
+            "states": self._states.host_address,
+            "writes": self._cells[0].ctypes.data,
+            "reads": self._cells[1].ctypes.data,
+            "stored": self._cells[2].ctypes.data,
+            "quiet": self._cells[3].ctypes.data,
+            "order": facts.callback(self._orders.call, orders.ARGUMENTS, 0) if self.orders else 0,
+            "shared_reads": BLOCK_BYTES + shared.nbytes,
+            "local_states": BLOCK_BYTES + 2 * shared.nbytes,
+            "local_bytes": facts.layout.local_bytes if local.size else 0,
+            "warps": warps,
+            "ranks": facts.cluster_blocks,
+        } | {name: at for name, at in rest.items() if name in LAUNCH}
+        for name, value in words.items():
+            self._launch[LAUNCH[name] // 8] = value
+        block = np.concatenate(
+            [
+                np.frombuffer(_initial_clocks(rest["lanes_at"]), np.uint8),
+                shared.view(np.uint8),
+                np.zeros(shared.nbytes, np.uint8),
+                local,
+                np.zeros(end - start, np.uint8),
+            ]
+        )
+        return Storage(self._launch, block)
+
+    def _places(self, start: int, warps: int, ranks: int, shared_bytes: int) -> tuple[dict[str, int], int]:
+        """The offsets of the optional parts of a block's memory, 0 for a part that is absent; and its end."""
+        rows = ROWS_END if self._mbarriers else NOW_ROW
+        sizes = {
+            "far_at": (self._meets or ranks > 1) * (FAR_BYTES + rows * ranks * CLOCKS_BYTES),
+            "far_reads": (ranks > 1) * shared_bytes,
+            "lanes_at": self._parts * warps * LANES_BYTES,
+            "flights_at": self._copies * warps * FLIGHTS_BYTES,
+            "watched_at": self._mbarriers * WATCHED_BYTES,
+            "ahead_at": self._mbarriers * AHEAD_BYTES,
+            "bulks_at": self._bulks * BULKS_BYTES,
+            "readings_at": self._products * warps * READINGS_BYTES,
+            "layouts_at": self._products * LAYOUT_BYTES * -(-self._facts.shared_bytes // LAYOUT_OF_BYTES),
+        }
+        places, at = {}, align_up(start, 64)
+        for name, size in sizes.items():
+            places[name] = at if size else 0
+            at += align_up(size, 64)
+        return places, at
+
+    def failed(self, error: KernelError, block: npt.NDArray[np.uint8]) -> None:
+        """Keep the waits of warps at mbarriers, if the launch failed because no thread can complete them."""
+        at = int(self._launch[LAUNCH["watched_at"] // 8])
+        if at and error.block is not None and isinstance(error, DeadlockError) and error.fault.startswith("mbarrier"):
+            self._awaited = (error.block, waits.of(block[at : at + WATCHED_BYTES]))
+
+    def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
+        """Turn the records into findings; the cells' memory is released."""
+        self._cells = []
+        assert self._states is not None
+        self._states.put_back(self._facts.params_address, self._before)
+        known = [record for record in records.read(self._table) if is_finding(record, sites)]
+        found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
+        found += [waits.finding_of(one, self._awaited[0], sites, self._facts, self._kernel) for one in self._awaited[1]]
+        counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}
+        return MemoryResult(tuple(settled(found)), tuple(text.format(n) for text, n in counts.items() if n))
+
+
+def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
+    """The instructions of a module that the machine knows."""
+    for function in module.functions.values():
+        for item in function.body:
+            if isinstance(item, Instruction) and (form := table().find(item.name)) is not None:
+                yield item, form
+
+
+def _orders(form: Form) -> bool:
+    """Whether an instruction orders accesses of several blocks in a way that `clusters.c` does not track."""
+    if form.row.kind == "fence":
+        return not (form.has("proxy") or form.has("mbarrier_init"))
+    return form["sem"] in _ORDERING and form.row.kind != "cluster" and not mbarriers.has_event(form)
+
+
+def _width_bytes(form: Form) -> int:
+    """Bytes of one element of a memory access, at most 4; 4 for parameters and for other instructions."""
+    if not form["type"] or not form.row.access or form["ss"].startswith("param"):
+        return 4
+    return min(4, int(form["type"].partition("x")[0].lstrip("usbf")) // 8)
+
+
+def _is_of_copies(form: Form) -> bool:
+    """Whether it copies asynchronously, or groups, awaits or counts such copies, even if there are none."""
+    return form.has("async") and form.row.kind in ("copy", "group", "mbarrier")
+
+
+def _is_to_params(instruction: Instruction, form: Form) -> bool:
+    """Whether an instruction computes with the address of parameters, or accesses them through a register."""
+    if form.row.kind == "cvta":
+        return form.has("param")
+    places = [o for o in instruction.operands if isinstance(o, Address) and isinstance(o.base, Register)]
+    return form.has("param") and bool(places)
+
+
+def _is_of_lanes(instruction: Instruction, form: Form) -> bool:
+    """Whether this is a barrier of a warp that may be of a part of its lanes."""
+    if form.row.kind != "barrier" or not form.has("warp"):
+        return False
+    members = next(iter(instruction.operands), None)  # the translator refuses a barrier without members
+    return not isinstance(members, Immediate) or members.value & _WHOLE_WARP != _WHOLE_WARP
+
+
+def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
+    """The W words of shared memory at a block's start: gaps between variables, zeros in what the GPU reserves."""
+    inside = np.zeros(facts.shared_bytes, bool)
+    for name, (space, offset) in facts.layout.places.items():
+        if space == "shared":
+            inside[offset : offset + facts.layout.sizes.get(name, 0)] = True
+    start = facts.layout.dynamic_start
+    inside[start : start + facts.dynamic_shared_bytes] = True
+    count = -(-facts.shared_bytes // cell_bytes)
+    padded = np.zeros(count * cell_bytes, bool)
+    padded[: inside.size] = inside
+    cells = np.where(padded.reshape(count, cell_bytes).any(axis=1), np.uint64(0), np.uint64(GAP))
+    start = facts.layout.places.get(RESERVED, ("shared", 0))[1]
+    cells[start // cell_bytes :][: facts.layout.sizes.get(RESERVED, 0) // cell_bytes] = 1 << STRONG_BIT
+    return np.concatenate([cells.astype(np.uint64), np.full(8, GAP, np.uint64)])
+
+
+def _local_states(facts: Facts, warps: int) -> npt.NDArray[np.uint8]:
+    """States of a block's local memory at its start; empty if it is larger than the limit."""
+    size = facts.layout.local_bytes
+    if size * warps * WARPS_MAX > _LOCAL_MAX_BYTES:
+        return np.zeros(0, np.uint8)
+    one = np.full(size, accesses.OUTSIDE_STATE, np.uint8)
+    one[facts.layout.frame_bytes :] = 1  # the frames of called functions are not distinguished
+    one[facts.layout.stack_start :] = accesses.OUTSIDE_STATE  # nothing is allocated yet
+    functions = facts.module.functions.values()
+    passed = {v.name for f in functions for v in f.variables if v.space == "param"}  # calls write them, not stores
+    for name, (space, offset) in facts.layout.places.items():
+        if space == "local":
+            one[offset : offset + facts.layout.sizes.get(name, 0)] = int(name in passed)
+    return np.tile(one, warps * 32)
+
+
+def _ordering(kind: EventKind) -> Handler | None:
+    """The handler of an event that orders accesses, or ends them; None for one that does not."""
+    known = kind in _GROUP_EVENTS or kind in _ORDERING_EVENTS
+    return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS) if known else None
+
+
+def _initial_clocks(lanes_at: int) -> bytes:
+    """The clocks at the start of a block, up to its cells: every clock is 1, and no warp knows another's.
+
+    `lanes_at` is the byte offset of the clocks of its lanes, 0 where there are none.
+    """
+    area = np.zeros(BLOCK_BYTES, np.uint8)
+    clocks = area[BLOCK["clocks"] : BLOCK["known"]].view(np.uint64)
+    clocks[0::2], clocks[1::2] = 1, 1 << CLOCK_SHIFT
+    area[BLOCK["known"] : BLOCK["inbox"]].view(np.uint32)[:] = 1
+    area[BLOCK["whole"] : BLOCK["rounds"]].view(np.uint64)[:] = 1
+    area.view(np.uint64)[BLOCK["lanes_at"] // 8] = lanes_at
+    return area.tobytes()

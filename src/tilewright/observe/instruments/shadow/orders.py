@@ -1,0 +1,223 @@
+"""The order that fences and atomics make between blocks and warps: computed only to rule out a suspected race.
+
+A fence followed by a strong write (atomic, volatile, relaxed or stronger) releases all that the warp did and knew
+before the fence. A strong read of that place acquires it. A barrier passes on what its block knows; a cluster's
+barrier, what its blocks know. A kernel without fences orders nothing in this way.
+
+What is known of all warps is an immutable tree, so warps that know the same share it. The versions of one place are
+numbered: a later version includes every earlier one. So a grid barrier of thousands of blocks costs a few tree nodes a
+block.
+
+
+Source: PTX ISA, 8.8 (release and acquire patterns), 8.9 (causality order). Looser than the text: a strong read acquires
+without a fence after it, a place accumulates all its writes, and what a thread fenced before a barrier may be released
+by any thread after it, because programs fence, synchronise and let one thread set a flag.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from tilewright.observe.instruments.shadow.cells import (
+    ACCESS,
+    ASK,
+    BARRIER_ARRIVED,
+    BARRIER_LEFT,
+    CLUSTER_ARRIVED,
+    CLUSTER_LEFT,
+    FENCE,
+    NOT_ORDERED,
+    READS,
+    RELEASES,
+    SEVERAL_WARPS,
+    SHARED,
+    STRONG,
+    THREAD_MAX,
+    WARPS_MAX,
+    WHO_MASK,
+    WRITES,
+)
+
+_ALL = -1
+#: The place for what barriers of clusters pass on, one for each first block of a cluster.
+_CLUSTERS = -2
+_BRANCHES = 16
+_LANES = 32
+#: Arguments of `Orders.call`.
+ARGUMENTS = 6
+
+#: One clock for each warp of a block; actions below it are known.
+_Clocks = tuple[int, ...]
+#: A node of a tree over blocks: `_Clocks` at level 0, else `_BRANCHES` nodes of the level below; None where nothing is
+#: known.
+_Tree = Any
+
+
+class _Version(NamedTuple):
+    """The facts known of all blocks. In one history, a later version includes the earlier ones."""
+
+    tree: _Tree
+    history: object
+    number: int = 0
+
+
+class _Account(NamedTuple):
+    """The accesses that a warp knows of its own block's warps, and of all warps."""
+
+    own: _Clocks
+    all: _Version
+
+
+class Orders:
+    """The accesses of other warps that each warp of a launch knows through memory."""
+
+    def __init__(self, blocks: int) -> None:
+        self._levels = next(n for n in itertools.count() if _BRANCHES**n >= blocks)
+        nothing = _Account((0,) * WARPS_MAX, _Version(None, object()))
+        self._knows: dict[tuple[int, int], _Account] = defaultdict(lambda: nothing)
+        self._releases: dict[tuple[int, int], _Account] = {}
+        self._places: dict[tuple[int, int], _Version] = {}
+        self._blocks: dict[int, _Account] = defaultdict(lambda: nothing)
+        self._released: dict[int, _Account] = {}  # by fences before a barrier; published by the block's next write
+        self._seen: dict[tuple[int, int], dict[tuple[int, int], _Version | None]] = defaultdict(dict)
+        self._lock = threading.Lock()
+
+    def call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
+        """The entry point for handlers. ASK returns NOT_ORDERED or another number; on an error, no finding is made."""
+        here = number, warp
+        with self._lock:
+            if what != BARRIER_LEFT and here in self._seen:
+                self._acquire(here)
+                if what in (FENCE, BARRIER_ARRIVED):
+                    del self._seen[here]
+            if what == ASK:
+                return 0 if self._ordered(here, a, b & WHO_MASK, c) else NOT_ORDERED
+            if what == ACCESS:
+                self._access(here, a, b, c)
+            elif what == FENCE:
+                self._releases[here] = self._all_of(here, c + 1)
+            elif what == CLUSTER_ARRIVED:
+                self._write((a, _CLUSTERS), number, self._all_of(here, c))
+            elif what == CLUSTER_LEFT:
+                own, every = self._knows[here]
+                self._knows[here] = _Account(own, self._later(every, self._places.get((a, _CLUSTERS), every)))
+            elif what == BARRIER_ARRIVED:
+                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # c: the clock after it
+                if here in self._releases:
+                    self._hand_on(self._released, number, self._releases[here])
+            else:
+                self._knows[here] = self._both(self._knows[here], self._blocks[number])
+                if number in self._released:
+                    self._hand_on(self._releases, here, self._released[number])
+        return 0
+
+    def _ordered(self, here: tuple[int, int], block: int, who: int, clock: int) -> bool:
+        own, every = self._knows[here]
+        if block == _ALL:  # reads by several blocks, which are not kept
+            return _holds_others(every.tree, self._levels, here[0])
+        known = _clocks_of(every.tree, self._levels, block)
+        if block == here[0]:
+            known = own if known is None else tuple(map(max, known, own))
+        if known is None:
+            return False
+        if who == SEVERAL_WARPS:
+            return clock < max(known)
+        return clock < known[who % WARPS_MAX if who >= THREAD_MAX else who >> 5]
+
+    def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
+        home = (how >> 32) - 1 if how >> 32 else here[0]  # another block of the cluster
+        place = (address, home if how & SHARED else _ALL)
+        if how & READS:
+            seen = self._seen[here]
+            seen[place] = seen.pop(place, None)
+            if len(seen) > _LANES:
+                del seen[next(iter(seen))]
+        if how & RELEASES:
+            self._releases[here] = self._all_of(here, clock + 1)
+        if how & WRITES and how & STRONG and here in self._releases:
+            self._write(place, here[0], self._releases[here])
+
+    def _write(self, place: tuple[int, int], block: int, released: _Account) -> None:
+        """Add what is released to the next version of a place."""
+        before = self._places.get(place)
+        history, number = (before.history, before.number + 1) if before else (object(), 0)
+        known = self._later(before, released.all) if before else released.all
+        tree = _joined(known.tree, _branch(self._levels, block, released.own), self._levels)
+        self._places[place] = _Version(tree, history, number)
+
+    def _acquire(self, here: tuple[int, int]) -> None:
+        """Acquire from the places that were read earlier.
+
+        A handler runs before its access reads memory, and the other lanes are judged in between. So a place is kept
+        until a fence or barrier shows that the access is complete, or until one access could have read as many others.
+        """
+        seen = self._seen[here]
+        for place, taken in seen.items():
+            version = self._places.get(place)
+            if version is not taken and version is not None:
+                seen[place] = version
+                own, every = self._knows[here]
+                self._knows[here] = _Account(own, self._later(every, version))
+
+    def _all_of(self, here: tuple[int, int], end: int) -> _Account:
+        """The accesses that a warp knows, and its own before the clock `end`."""
+        (own, every), warp = self._knows[here], here[1]
+        return _Account((*own[:warp], max(own[warp], end), *own[warp + 1 :]), every)
+
+    def _hand_on(self, into: dict[Any, _Account], key: Any, account: _Account) -> None:
+        into[key] = self._both(into[key], account) if key in into else account
+
+    def _both(self, a: _Account, b: _Account) -> _Account:
+        """The union of what two warps of a block know."""
+        return _Account(a.own if a.own is b.own else tuple(map(max, a.own, b.own)), self._later(a.all, b.all))
+
+    def _later(self, a: _Version, b: _Version) -> _Version:
+        """The union of two versions."""
+        if a.history is b.history:
+            return max(a, b, key=lambda version: version.number)
+        tree = _joined(a.tree, b.tree, self._levels)
+        if tree is a.tree:
+            return a
+        return b if tree is b.tree else _Version(tree, object())
+
+
+def _joined(a: _Tree, b: _Tree, level: int) -> _Tree:
+    """The maximum of two trees, clock by clock; one of the trees itself if it includes the other."""
+    if a is b or b is None:
+        return a
+    if a is None:
+        return b
+    new = tuple(map(max, a, b) if level == 0 else (_joined(x, y, level - 1) for x, y in zip(a, b, strict=True)))
+    for old in (a, b):
+        if new == old if level == 0 else all(x is y for x, y in zip(new, old, strict=True)):
+            return old
+    return new
+
+
+def _branch(level: int, block: int, clocks: _Clocks) -> _Tree:
+    """A tree that knows of one block only."""
+    if level == 0:
+        return clocks
+    index = block // _BRANCHES ** (level - 1) % _BRANCHES
+    below = _branch(level - 1, block, clocks)
+    return tuple(below if n == index else None for n in range(_BRANCHES))
+
+
+def _clocks_of(tree: _Tree, level: int, block: int) -> _Clocks | None:
+    """The part of a tree that concerns a block."""
+    while level and tree is not None:
+        level -= 1
+        tree = tree[block // _BRANCHES**level % _BRANCHES]
+    found: _Clocks | None = tree
+    return found
+
+
+def _holds_others(tree: _Tree, level: int, block: int) -> bool:
+    """Whether a tree knows of any other block."""
+    if tree is None or level == 0:
+        return False
+    index = block // _BRANCHES ** (level - 1) % _BRANCHES
+    return any(node is not None if n != index else _holds_others(node, level - 1, block) for n, node in enumerate(tree))

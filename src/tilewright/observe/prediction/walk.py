@@ -1,0 +1,178 @@
+"""A warp's path through its machine code: each loop runs its mean number of times, each branch goes in proportion.
+
+Long loops are shortened: the path has a few iterations of each, enough for the multiprocessor to reach a steady state.
+Longer paths have more iterations of one such loop. The difference, times the number of omitted iterations, is added to
+the time of the short path. Source of the error: `benchmarks/prediction.py --paths`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import CompileError
+from tilewright.observe.prediction.deadline import Deadline
+from tilewright.observe.prediction.flow import END, NONE, Graph
+
+Path = npt.NDArray[np.uint32]
+#: A path of at most this many machine instructions is walked in full.
+_WHOLE = 24_000
+#: Fewest iterations of a shortened loop, and fewest instructions in all of them.
+_TURNS, _STEADY = 12, 4_000
+#: The longer path has this many times as many iterations.
+_LONGER = 3
+#: Most machine instructions of a path.
+_MOST = 2_000_000
+#: Blocks between two checks of the deadline.
+_LOOK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """A warp's path, and longer variants to extrapolate from."""
+
+    shortened: Path  #: Instruction numbers, in order.
+    longer: tuple[tuple[float, Path], ...]  #: Paths with more iterations of a loop, and how often these are left out.
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop of contiguous blocks: from its head to the last block with an edge back to it."""
+
+    head: int
+    last: int
+    entered: float = 0.0
+    visits: float = 0.0
+    left: int = 0
+    owed: float = field(default=0.0)
+
+    @property
+    def turns(self) -> float:
+        """Mean iterations for each entry."""
+        return self.visits / self.entered if self.entered > NONE else 1.0
+
+    def holds(self, block: int) -> bool:
+        """Whether a block is in the loop."""
+        return self.head <= block <= self.last
+
+    def enter(self, most: int | None) -> None:
+        """Set the iterations of this entry: the mean, with the fraction carried over to the next entry."""
+        each = self.turns + self.owed
+        self.left = max(1, round(each)) if most is None else most
+        self.owed = each - self.left if most is None else 0.0
+
+
+def paths(ways: Graph, flow: npt.NDArray[np.float64], deadline: Deadline) -> Paths:
+    """The path of a warp, from how often it takes each edge.
+
+    Raises CompileError: the path has too many instructions, or the flow leads nowhere.
+    """
+    kept = _shortened(ways, flow)
+    loops = {loop.head: loop for loop in _loops(ways, flow)}
+    longer = []
+    for head, turns in kept.items():
+        times = (loops[head].turns / turns - 1) / (_LONGER - 1)
+        for other, fewer in kept.items():
+            if other != head and loops[other].holds(head) and loops[other].last >= loops[head].last:
+                times *= loops[other].turns / fewer
+        longer.append((times, walk(ways, flow, {**kept, head: _LONGER * turns}, deadline)))
+    return Paths(walk(ways, flow, kept, deadline), tuple(longer))
+
+
+def _shortened(ways: Graph, flow: npt.NDArray[np.float64]) -> dict[int, int]:
+    """Iterations of the shortened loops, by head: those that save most first, until the path is short."""
+    lengths = np.array([end - first for first, end in ways.blocks], float)
+    work = _visits(ways, flow) * lengths
+    kept: dict[int, int] = {}
+    while work.sum() > _WHOLE:
+        saved: dict[int, tuple[float, int, _Loop]] = {}
+        for loop in _loops(ways, flow):
+            inside = float(work[loop.head : loop.last + 1].sum())
+            turns = max(_TURNS, math.ceil(_STEADY * loop.turns / inside)) if inside else _TURNS
+            if loop.head not in kept and _LONGER * turns < loop.turns:
+                saved[loop.head] = inside * (1 - turns / loop.turns), turns, loop
+        if not saved:
+            break
+        _, turns, loop = max(saved.values(), key=lambda one: one[0])
+        kept[loop.head] = turns
+        work[loop.head : loop.last + 1] *= turns / loop.turns
+    return kept
+
+
+def _visits(ways: Graph, flow: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """How often a warp reaches each block."""
+    found = np.zeros(len(ways.blocks))
+    np.add.at(found, [source for source, _ in ways.edges], flow)
+    return found
+
+
+def walk(
+    ways: Graph, flow: npt.NDArray[np.float64], kept: Mapping[int, int], deadline: Deadline, most: int = _MOST
+) -> Path:
+    """The numbers of the instructions that a warp executes, in order; `kept` limits the iterations of some loops.
+
+    Raises CompileError: there are more than `most`, or the flow leads nowhere.
+    """
+    visits = _visits(ways, flow)
+    loops = {loop.head: loop for loop in _loops(ways, flow)}
+    outs = [ways.out(block) for block in range(len(ways.blocks))]
+    taken, seen = np.zeros(len(flow)), np.zeros(len(visits))
+    path: list[tuple[int, int]] = []
+    callers: list[int] = []
+    length, block, before = 0, 0, END
+    while block != END:
+        first, end = ways.blocks[block]
+        path.append((first, end))
+        length += end - first
+        if length > most or len(path) > 2 * visits.sum() + len(visits):
+            raise CompileError(
+                f"a warp's path must have at most {most:,} machine instructions that agree with its counts (found "
+                "none); predict a smaller launch, or a simpler kernel"
+            )
+        seen[block] += 1
+        if not len(path) % _LOOK:
+            deadline.check()
+        if (loop := loops.get(block)) is not None:
+            if not loop.holds(before):
+                loop.enter(kept.get(block))
+            loop.left -= 1
+        edges = _open(ways, loops, block, [n for n in outs[block] if flow[n] > NONE] or outs[block])
+        if not edges:
+            raise CompileError(
+                f"a predicted kernel must continue after each instruction (got number {end - 1}, which leads nowhere); "
+                "leave it out of the kernel"
+            )
+        edge = max(edges, key=lambda n: flow[n] * seen[block] / max(visits[block], NONE) - taken[n])
+        if block in ways.calls:
+            callers.append(ways.calls[block])
+        target = callers.pop() if block in ways.callees and callers else ways.edges[edge][1]
+        taken[edge] += 1
+        before, block = block, target
+    return np.concatenate([np.arange(first, end, dtype=np.uint32) for first, end in path])
+
+
+def _loops(ways: Graph, flow: npt.NDArray[np.float64]) -> Iterator[_Loop]:
+    visits = _visits(ways, flow)
+    last: dict[int, int] = {}
+    for number, (source, target) in enumerate(ways.edges):
+        if target != END and target <= source and flow[number] > NONE and source not in ways.callees:
+            last[target] = max(last.get(target, source), source)
+    for head, end in last.items():
+        outside = (n for n in ways.into(head) if not head <= ways.edges[n][0] <= end)
+        yield _Loop(head, end, sum(flow[n] for n in outside) + (head == 0), float(visits[head]))
+
+
+def _open(ways: Graph, loops: Mapping[int, _Loop], block: int, edges: Sequence[int]) -> Sequence[int]:
+    """The edges of a block that its loops allow: back while iterations are left, then out."""
+    if len(edges) < 2:
+        return edges
+    for loop in sorted((one for one in loops.values() if one.holds(block)), key=lambda one: -one.head):
+        staying = [n for n in edges if loop.holds(ways.edges[n][1])]
+        if len(staying) < len(edges):
+            leaving = [n for n in edges if n not in staying]
+            return staying if loop.left > 0 and staying else leaving
+    return edges

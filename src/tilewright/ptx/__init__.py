@@ -1,6 +1,0 @@
-"""PTX text to a syntax tree and back. This package does not know what instructions do."""
-
-from tilewright.ptx.parser import parse
-from tilewright.ptx.printing import to_text
-
-__all__ = ["parse", "to_text"]

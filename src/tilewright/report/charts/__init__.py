@@ -1,5 +1,0 @@
-"""Charts: records, and their drawing as SVG, as PNG and in a terminal.
-
-:mod:`tilewright.report.charts.records` has the records, `svg` draws them; `rates`, `occupancy` and `ladder` make them
-from results.
-"""

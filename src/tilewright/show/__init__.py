@@ -1,0 +1,1 @@
+"""Measured rates, the ladder, and reports of everything."""

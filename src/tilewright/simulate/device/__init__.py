@@ -1,0 +1,1 @@
+"""The simulated GPU: memory, contexts, streams, modules and launches."""

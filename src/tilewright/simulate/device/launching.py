@@ -1,0 +1,390 @@
+"""Launches: the replacement of `cuda.core.launch`, and its reports to observers.
+
+Source: CUDA Driver API, "cuLaunchKernelEx"; CUDA Programming Guide, appendix "Cooperative Groups".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import re
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import (
+    ArgumentValueError,
+    AssertionFailedError,
+    DeadlockError,
+    KernelError,
+    LaunchError,
+    LimitError,
+    MemoryAccessError,
+    OutOfMemoryError,
+    PtxError,
+    TargetError,
+    TilewrightError,
+)
+from tilewright.simulate.device.capturing import OUTSIDE
+from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.internal_code import source_line
+from tilewright.simulate.device.modules import Kernel, Library, allowed_shared_bytes
+from tilewright.simulate.device.pending_work import Task, UsedBytes
+from tilewright.simulate.observer import ArgumentFact, Launch, Run
+from tilewright.simulate.programs import residency
+from tilewright.simulate.programs.launch_rules import broken
+from tilewright.simulate.programs.listing import Parameter
+from tilewright.simulate.run.grid_barrier import WORKSPACE_BYTES
+from tilewright.simulate.run.job import Placed
+from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.run.nested import PENDING, Device, run_with_launches
+from tilewright.simulate.run.observed_launch import ended
+
+#: The driver's code for each of the machine's errors; the first match counts.
+_CODES: tuple[tuple[type[TilewrightError], str], ...] = (
+    (MemoryAccessError, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    (AssertionFailedError, "CUDA_ERROR_ASSERT"),
+    (LimitError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
+    (DeadlockError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
+    (KernelError, "CUDA_ERROR_LAUNCH_FAILED"),
+    (PtxError, "CUDA_ERROR_INVALID_PTX"),
+    (TargetError, "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+    (LaunchError, "CUDA_ERROR_INVALID_VALUE"),
+    (OutOfMemoryError, "CUDA_ERROR_OUT_OF_MEMORY"),
+    (ArgumentValueError, "CUDA_ERROR_INVALID_VALUE"),
+)
+
+#: Errors of packages whose handlers shall catch a failed launch: module and class.
+_ERRORS = (("numba.cuda.cudadrv.driver", "CudaAPIError"), ("cuda.core._utils.cuda_utils", "CUDAError"))
+#: The code for a launch that a capture does not take.
+_CAPTURED = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+#: Any stack that a program requests is available. Source: cuda.h, CU_LIMIT_STACK_SIZE.
+_STACK_LIMIT = 0
+#: Limit of pending launches by kernels: CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.
+PENDING_LIMIT = 4
+#: Operations with which concurrent kernels may use the same memory.
+_ATOMIC = re.compile(r"\b(atom|red|multimem)\.|\b(ld|st)\.(volatile|relaxed|acquire|release|mmio)")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchConfig:
+    """Extents and shared memory of a launch, like `cuda.core.LaunchConfig`."""
+
+    grid: Any = None
+    block: Any = None
+    cluster: Any = None
+    shmem_size: int = 0
+    is_cooperative: bool = False
+    cooperative_launch: bool = False
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether all blocks must be resident at once."""
+        return self.is_cooperative or self.cooperative_launch
+
+
+class Launcher:
+    """Launches kernels on one simulated GPU.
+
+    A rejected launch raises the result of `refused`, which gets a code and a message; a failed one raises that of
+    `failed`, which gets the machine's error. `show` gets what kernels print; `line` gives the program's launching line.
+    `streams_known`: whether all ordering between streams is known, so that races between their launches can be
+    detected. `extents_code`: the error of a grid or block that no GPU accepts; that of other limits is the driver's.
+    """
+
+    def __init__(
+        self,
+        gpu: SimulatedGpu,
+        refused: Callable[[str, str], Exception] | None = None,
+        failed: Callable[[TilewrightError], Exception] | None = None,
+        show: Callable[[str], None] | None = None,
+        line: Callable[[], str] = source_line,
+        *,
+        streams_known: bool = True,
+        extents_code: str = "CUDA_ERROR_INVALID_VALUE",
+    ) -> None:
+        self.gpu = gpu
+        self._refusal = refused or driver_error
+        self._failure = failed or kernel_error
+        self._show = show or _print
+        self._line = line
+        self._streams_known = streams_known
+        self._extents_code = extents_code
+        self._noted = threading.local()
+
+    def note(self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]]) -> None:
+        """Set what describes the arguments of this thread's next launch, from the bytes of its parameters."""
+        self._noted.facts = facts
+
+    def launch(self, stream: Any, config: Any, kernel: Kernel, *arguments: Any) -> None:
+        """Run a kernel and wait for it.
+
+        Raises CudaAPIError: with the driver's code. If the kernel failed, the error has the machine's message too, and
+        is also a `tilewright.KernelError`.
+        """
+        gpu = self.gpu
+        with gpu.call():
+            noted, self._noted.facts = getattr(self._noted, "facts", None), None
+            library = kernel.code.library
+            program = library.entry(kernel.name)
+            block, cluster = _extents(config.block), _cluster(config)
+            grid = _grid(config, cluster)
+            try:
+                handle = int(getattr(stream, "handle", stream) or 0)
+                gpu.stream(handle)
+                values = packed(program.parameters, arguments)
+                if gpu.capturing is not None:
+                    self._captured(handle, noted, (stream, config, kernel, *values))
+                    return
+                facts = tuple(noted(values)) if noted else ()
+                for fact in facts:
+                    gpu.refuse_ended(fact.address)
+            except DriverError as error:
+                raise self._refusal(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
+            limits = (gpu.limits or Limits()).with_stack(gpu.set_limits.get(_STACK_LIMIT, 0))
+            index, line = gpu.numbered(program.name, self._line)
+            about = Launch(
+                program.name, program, grid, block, int(config.shmem_size or 0), facts, line, index,
+                _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
+                allowed_shared_bytes=allowed_shared_bytes(gpu, kernel),
+            )  # fmt: skip
+            gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])
+            try:
+                self._check(about, library, kernel.name)
+            except DriverError as error:
+                raise self._refused(about, error) from None
+            workspace = gpu.allocate(WORKSPACE_BYTES, host_visible=True) if about.cooperative else 0
+            try:
+                run = self._observed(library, about, values, workspace)
+            finally:
+                if workspace:
+                    gpu.free(workspace)
+            if run.written:
+                uses = gpu.allocations_at(fact.address for fact in facts)
+                again = functools.partial(self._observed, library, about, values, workspace)
+                gpu.left_out.add(about.name, values, gpu.allocations_at(run.written), uses, again)
+            task = self._task(about, run, workspace)
+            if task is not None and task.launch is not None:
+                self._compared(handle, task)
+            gpu.outstanding.queued(handle, task)
+        if run.printed:
+            self._show(run.printed)
+
+    def _captured(self, stream: int, noted: Any, given: tuple[Any, ...]) -> None:
+        """Add a launch to the graph that is captured.
+
+        Raises DriverError: it is in another stream.
+        """
+        capture = self.gpu.capturing
+        if stream not in capture.streams:
+            raise DriverError(_CAPTURED, f"{_CAPTURED}: {OUTSIDE}")
+
+        def again() -> None:
+            self._noted.facts = noted
+            self.launch(*given)
+
+        capture.add(stream, again)
+
+    def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
+        """Run a kernel; mapped host memory is synchronised before and after."""
+        gpu = self.gpu
+        gpu.repeated(about.name, values)
+        if not any(observer.leaves_out for observer in gpu.observers):
+            gpu.used(fact.address for fact in about.arguments)
+        for observer in gpu.observers:
+            for address, size in gpu.host_visible.items():
+                observer.host_wrote(address, size)
+        try:
+            with gpu.host.in_step():
+                return run_with_launches(about, values, self._device(library, workspace))
+        except TilewrightError as error:
+            if isinstance(error, KernelError) and error.printed:
+                self._show(error.printed)
+            raise self._failure(error) from None
+
+    def _device(self, library: Library, workspace: int) -> Device:
+        """The device of a launch and of the launches by its kernel."""
+        gpu = self.gpu
+        placed = Placed(gpu.memory, library.base, 0, workspace)
+        pending = max(1, gpu.set_limits.get(PENDING_LIMIT, PENDING))
+        allocate = functools.partial(gpu.allocate, host_visible=True)
+        return Device(
+            placed, gpu.observers, library.entry, allocate, gpu.free, lambda kernel: gpu.numbered(kernel, str)[0],
+            pending, partly=True,
+        )  # fmt: skip
+
+    def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
+        """The memory of a launch that the host or other streams use too; None if no observer needs it."""
+        concurrent = self._streams_known and self.gpu.concurrent_streams
+        places = self.gpu.memory.allocations() if concurrent else self.gpu.host_visible.items()
+        used = [
+            (address, observer.used(run, address, size))
+            for observer in self.gpu.observers
+            if observer.host_races
+            for address, size in places
+            if address != workspace
+        ]
+        reads, writes = (tuple(s for at, both in used for s in UsedBytes.of(at, both[i])) for i in (0, 1))
+        if not (reads or writes):
+            return None
+        launch = about if concurrent else None
+        return Task(f"`{about.name}`", about.name, about.source_line, reads, writes, launch=launch)
+
+    def _compared(self, stream: int, task: Task) -> None:
+        """Report launches of other streams that may run at the same time and use the same memory.
+
+        Two kernels that both use atomic operations may synchronise by them: which of their accesses race is unknown.
+        """
+        for other, writes, other_writes in self.gpu.outstanding.unordered(stream, task):
+            assert task.launch is not None
+            assert other.launch is not None
+            if all(_ATOMIC.search(one.program.ptx) for one in (task.launch, other.launch)):
+                continue
+            for observer in self.gpu.observers:
+                observer.streams_raced(task.launch, other.launch, writes=writes, other_writes=other_writes)
+
+    def _refused(self, about: Launch, error: DriverError) -> Exception:
+        """The program's error for a launch that a driver rejects; observers get it first."""
+        for observer in self.gpu.observers:
+            observer.launching(about)
+        ended(about, self.gpu.observers, None, LaunchError(f"{about.name}: {error}"))
+        return self._refusal(error.code, f"{error} ({about.name}, grid {about.grid}, block {about.block})")
+
+    def _check(self, about: Launch, library: Library, entry: str) -> None:
+        """Reject what a driver rejects."""
+        large = (library.handle, entry) in self.gpu.large_clusters
+        limits, dynamic = about.gpu.launch, about.shared_bytes
+        most = limits.cluster_blocks if large else limits.cluster_blocks_portable
+        if math.prod(about.cluster or ()) > most:
+            code = "CUDA_ERROR_INVALID_CLUSTER_SIZE"
+            reason = "" if large else ", unless the kernel has the attribute NonPortableClusterSizeAllowed"
+            raise DriverError(code, f"{code}: a cluster has at most {most} blocks{reason} (got {about.cluster})")
+        static, allowed = about.program.shared_bytes, about.allowed_shared_bytes
+        for one in broken(about.gpu, about.grid, about.block, static, dynamic, allowed=allowed):
+            code = self._extents_code if one.rule.is_of_extents else "CUDA_ERROR_INVALID_VALUE"
+            raise DriverError(code, f"{code}: {one.sentence}")
+        if about.cooperative:
+            wrong = residency.too_many(about.program, about.gpu, about.grid, about.block, dynamic)
+            if wrong:
+                code = "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+                raise DriverError(code, f"{code}: {wrong}")
+
+
+def _is_cooperative(config: Any) -> bool:
+    return bool(config.cooperative if isinstance(config, LaunchConfig) else config.is_cooperative)
+
+
+def _cluster(config: Any) -> tuple[int, int, int] | None:
+    """Blocks of a cluster, if the configuration has clusters."""
+    return _extents(config.cluster) if config.cluster is not None else None
+
+
+def _grid(config: Any, cluster: tuple[int, int, int] | None) -> tuple[int, int, int]:
+    """Blocks of the grid: in a configuration with clusters, the grid counts clusters (`cuda.core.LaunchConfig`)."""
+    x, y, z = (a * b for a, b in zip(_extents(config.grid), cluster or (1, 1, 1), strict=True))
+    return x, y, z
+
+
+def _extents(value: Any) -> tuple[int, int, int]:
+    """Three extents from the value in a launch configuration."""
+    given = tuple(value) if isinstance(value, Sequence) else (value,)
+    x, y, z = (*(int(extent) for extent in given), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[bytes, ...]:
+    """The bytes of each parameter: like a driver, the first bytes that each argument points to.
+
+    Raises DriverError: the number of arguments is wrong.
+    """
+    if len(arguments) != len(parameters):
+        raise DriverError(
+            "CUDA_ERROR_INVALID_VALUE", f"takes {len(parameters)} kernel parameters (got {len(arguments)})"
+        )
+    return tuple(
+        _bytes(argument)[: parameter.bytes].ljust(parameter.bytes, b"\0")
+        for parameter, argument in zip(parameters, arguments, strict=True)
+    )
+
+
+def _bytes(argument: Any) -> bytes:
+    """An argument's bytes, for the types that `cuda.core.launch` takes."""
+    if isinstance(argument, bytes):
+        return argument
+    if isinstance(argument, bool):
+        return bytes([argument])
+    if isinstance(argument, int):
+        return (argument & (2**64 - 1)).to_bytes(8, "little")
+    if isinstance(argument, float):
+        return struct.pack("<d", argument)
+    if isinstance(argument, complex):
+        return struct.pack("<2d", argument.real, argument.imag)
+    if isinstance(argument, np.generic):
+        return argument.tobytes()
+    if isinstance(argument, ctypes._SimpleCData | ctypes.Structure | ctypes.Array):
+        return bytes(argument)
+    handle = getattr(argument, "handle", argument)  # of a buffer, or a CUdeviceptr itself
+    return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
+
+
+def facts(gpu: SimulatedGpu, values: Sequence[bytes]) -> Iterator[ArgumentFact]:
+    """What is known of arguments by their bytes alone: which of them are addresses, and small numbers."""
+    for at, value in enumerate(values):
+        name, number = f"argument {at}", int.from_bytes(value, "little", signed=len(value) in (4, 8))
+        if len(value) == 8 and gpu.memory.extent(number) is not None:
+            yield ArgumentFact(name, address=number)
+        else:
+            yield ArgumentFact(name, value=number if len(value) in (4, 8) else None)
+
+
+def driver_error(code: str, message: str) -> Exception:
+    """The error of a driver call, which handlers for numba-cuda's and `cuda.core`'s errors catch."""
+    return _error(code, message, None)
+
+
+def _print(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def code_of(error: TilewrightError) -> str:
+    """The driver's code for an error of the machine."""
+    if isinstance(error, KernelError) and error.fault == "misaligned":
+        return "CUDA_ERROR_MISALIGNED_ADDRESS"
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "CUDA_ERROR_UNKNOWN")
+
+
+def kernel_error(error: TilewrightError) -> Exception:
+    """The program's error for a launch that the machine rejected or ended."""
+    code = code_of(error)
+    return _error(code, f"{code}: {error}", error)
+
+
+def _error(code: str, message: str, cause: TilewrightError | None) -> Exception:
+    """The error of a launch: a RuntimeError, as torch raises, and one of numba-cuda's and cuda.core's if loaded."""
+    loaded = (getattr(sys.modules.get(module), name, None) for module, name in _ERRORS)
+    error: Exception = _error_class(*filter(None, loaded))(code, message, cause)
+    return error
+
+
+@functools.cache
+def _error_class(*bases: type) -> Any:
+    from cuda.bindings.driver import CUresult
+
+    class SimulatedLaunchError(*bases, KernelError, RuntimeError):  # type: ignore[misc]
+        """A launch failed on the simulated GPU."""
+
+        def __init__(self, code: str, message: str, cause: TilewrightError | None) -> None:
+            KernelError.__init__(self, message, **(vars(cause) if isinstance(cause, KernelError) else {}))
+            self.code, self.msg = CUresult.__members__[code], message
+
+        def __str__(self) -> str:
+            return f"[{int(self.code)}] {self.msg}"
+
+    SimulatedLaunchError.__qualname__ = SimulatedLaunchError.__name__  # tracebacks name it so
+    return SimulatedLaunchError

@@ -1,0 +1,64 @@
+"""The barrier of a cooperative launch, and the test whether its blocks wait for blocks that have ended.
+
+It is a word in global memory, at byte 4 of the workspace that the driver gives to such a launch. Each block adds 1 to
+it and then watches its top bit, which changes when all blocks have arrived; the first block adds the rest to that. A
+block that ends before never arrives, and the others would watch for ever. The machine counts the blocks that have
+ended, and the word counts those that wait.
+
+Source: CUDA C++ Programming Guide, "Grid Synchronization": every thread of the grid must reach it; CUDA,
+cooperative_groups/details/sync.h (`sync_grids`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+
+from tilewright.simulate.run.memory import Memory
+
+#: Bytes of a workspace, and the offset of the barrier in it.
+WORKSPACE_BYTES, _BARRIER_AT = 8, 4
+_TOP_BIT = 1 << 31
+
+
+class GridBarrier:
+    """The barrier of one launch.
+
+    `workspace` is the device address of `WORKSPACE_BYTES` in `memory`, which the constructor clears.
+    """
+
+    def __init__(self, memory: Memory, workspace: int, blocks: int) -> None:
+        self.workspace = workspace
+        self.ended = 0
+        words = memory.view(workspace, WORKSPACE_BYTES)
+        words[:] = 0
+        self._word = ctypes.c_uint32.from_address(words.ctypes.data + _BARRIER_AT)
+        self._blocks = blocks
+        self._live = 0
+        self._lock = threading.Lock()
+
+    def entered(self, count: int = 1) -> None:
+        """Add `count` slots of a host thread, each of which runs one block after another."""
+        with self._lock:
+            self._live += count
+
+    def left(self, count: int = 1) -> None:
+        """Remove `count` slots, after their last block."""
+        with self._lock:
+            self._live -= count
+
+    def is_stuck(self, handed_out: int) -> bool:
+        """Whether every block has ended or waits for those that have.
+
+        `handed_out` is the number of blocks that have started, including those that have ended.
+        """
+        if handed_out < self._blocks:
+            return False
+        came = self._word.value % _TOP_BIT
+        waiting = came if came < self._blocks else came - (_TOP_BIT - self._blocks)  # the first block is among them
+        with self._lock:
+            ended = self._blocks - self._live
+        if not ended or waiting + ended < self._blocks:
+            return False
+        self.ended = ended
+        return True

@@ -1,0 +1,149 @@
+"""A launch whose kernel is machine code, and its places in memory: the input of an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tilewright.errors import LaunchError, TargetError
+from tilewright.ground.progress import announced
+from tilewright.simulate.events import Instrument
+from tilewright.simulate.observer import Launch
+from tilewright.simulate.programs.arguments import ITEMSIZE, array_fields, fields_of
+from tilewright.simulate.programs.clusters import cluster_of
+from tilewright.simulate.programs.launch_rules import broken
+from tilewright.simulate.programs.listing import unfit
+from tilewright.simulate.run.kernels import kernel_store
+from tilewright.simulate.run.memory import Memory
+from tilewright.simulate.run.ready_kernel import ReadyKernel
+from tilewright.simulate.run.tiering import TierUp
+from tilewright.simulate.translate.analysis.layout import Layout, align_up
+from tilewright.simulate.translate.analysis.special import SMALL, SMALL_WIDE, LaunchClass
+
+#: With a driver, shared memory of a block is a multiple of this, the most bytes of one access: compilers read the end
+#: of dynamic shared memory in whole vectors, because a GPU allocates it in larger pieces. Source: PTX ISA, 9.7.9.8.
+_VECTOR_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The places of the parts of a launch."""
+
+    memory: Memory
+    module_base: int  #: Device address of the module's variables; see :mod:`tilewright.simulate.run.variables`.
+    params_address: int  #: Device address of the parameter block.
+    #: Device address of a cooperative launch's workspace, `WORKSPACE_BYTES`; 0 for other launches, whose blocks wait
+    #: for ever if they wait for blocks that have ended.
+    workspace: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A launch whose kernel is ready, before its arguments are in memory."""
+
+    launch: Launch  #: The launch, with the clusters that the kernel declares.
+    instruments: tuple[Instrument, ...]
+    ready: ReadyKernel  #: The code that it starts with.
+    improvement: TierUp | None  #: Makes better code in the meantime.
+    shared_bytes: int  #: Shared memory of a block, with the gaps of instruments.
+
+    @property
+    def param_bytes(self) -> int:
+        """Bytes of the parameter block, at least 1."""
+        return max(self.ready.translation.layout.param_bytes, 1)
+
+
+def made_ready(launch: Launch, values: Sequence[bytes], instruments: Sequence[Instrument]) -> Job:
+    """Translate a launch's kernel, or take it from the store.
+
+    `values` has the bytes of each of the program's parameters. The code depends on which of them are small and which
+    arrays have a last stride of one element, but on no address.
+
+    Raises LaunchError, PtxError: the PTX is for other GPUs only (TargetError), the GPU has less shared or local memory,
+    or the machine does not have an instruction.
+    """
+    program = launch.program
+    _check_target(launch)
+    launch = replace(launch, cluster=cluster_of(program, launch.cluster, launch.grid, launch.gpu))
+    kind = _launch_class(launch, values)
+    with announced("translating", program.name):
+        ready, improvement = kernel_store().first(program.ptx, program.entry, kind, instruments)
+    shared_bytes = _checked_bytes(launch, ready.translation.layout)
+    shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # after the last variable too
+    if launch.written is None:
+        shared_bytes = align_up(shared_bytes, _VECTOR_BYTES)
+    return Job(launch, tuple(instruments), ready, improvement, shared_bytes)
+
+
+def _check_target(launch: Launch) -> None:
+    """Refuse PTX that is only for another GPU."""
+    gpu = launch.gpu
+    if wrong := unfit(launch.program.module, gpu.compute_capability):
+        cc = ".".join(map(str, gpu.compute_capability))
+        raise TargetError(
+            f"{launch.name}: {wrong} (got the {gpu.name} of {cc}); compile it for {cc} (`cc`), or without the letter "
+            "if it needs nothing of one architecture, or choose another GPU (`gpu`, TILEWRIGHT_GPU)"
+        )
+
+
+def check_variables(launch: Launch, module_bytes: int) -> None:
+    """Refuse variables that do not fit the GPU's memory."""
+    gpu = launch.gpu
+    if module_bytes > gpu.memory_bytes:
+        raise LaunchError(
+            f"{launch.name}: variables of a module must fit the {gpu.memory_bytes:,} bytes of memory of {gpu.name} "
+            f"(got {module_bytes:,}); declare smaller arrays"
+        )
+
+
+def _checked_bytes(launch: Launch, layout: Layout) -> int:
+    """Shared memory of a block; refuses more global, shared or local memory than the GPU has."""
+    dynamic, gpu = launch.shared_bytes, launch.gpu
+    check_variables(launch, layout.module_bytes)
+    static = layout.shared_bytes - layout.shared_gap_bytes
+    for wrong in broken(gpu, launch.grid, launch.block, static, dynamic):
+        raise LaunchError(f"{launch.name}: {wrong.sentence}")
+    if layout.local_bytes > gpu.launch.local_per_thread_bytes:
+        raise LaunchError(
+            f"{launch.name}: local memory of a thread must be at most {gpu.launch.local_per_thread_bytes:,} bytes "
+            f"(got {layout.local_bytes:,}); put large arrays in global memory"
+        )
+    return layout.dynamic_start + dynamic if dynamic else layout.shared_bytes
+
+
+def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
+    """What the translation may assume of this launch."""
+    small: set[tuple[int, int]] = set()
+    offsets, end = [], 0
+    for parameter, value in zip(launch.program.parameters, values, strict=True):
+        offsets.append(align_up(end, parameter.align))
+        most = {4: SMALL, 8: SMALL_WIDE}.get(parameter.bytes, -1)
+        if parameter.kind == "integer" and int.from_bytes(value, "little") <= most:
+            small.add((offsets[-1], 8 * parameter.bytes))
+        end = offsets[-1] + parameter.bytes
+    strides = {
+        (offsets[stride], int.from_bytes(values[stride], "little"))
+        for itemsize, stride in _last_strides(launch)
+        if values[itemsize] == values[stride]
+    }
+    stack_bytes = align_up(launch.limits.stack_bytes, 16)
+    return LaunchClass.of(launch.block, launch.grid, frozenset(small), frozenset(strides), launch.cluster, stack_bytes)
+
+
+def _last_strides(launch: Launch) -> Iterator[tuple[int, int]]:
+    """For each array of numba-cuda: the numbers of the parameters that hold the element size and the last stride.
+
+    The compiler of a program knows its arrays; for a program that came through a driver, the launcher knows them.
+    """
+    program, facts = launch.program, launch.arguments
+    if program.abi == "numba":
+        fields = [pair for argument in program.arguments for pair in fields_of(argument)]
+    else:
+        fields = [(1, 0) if fact.dtype is None else (array_fields(len(fact.shape)), len(fact.shape)) for fact in facts]
+    if sum(count for count, _ in fields) != len(program.parameters):
+        return
+    start = 0
+    for count, ndim in fields:
+        if ndim:
+            yield start + ITEMSIZE, start + count - 1
+        start += count

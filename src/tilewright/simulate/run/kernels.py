@@ -1,0 +1,189 @@
+"""Kernels ready to run: translated, compiled, linked; kept in memory and on disk."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import pickle
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+
+from tilewright.ground.native import secure_files, store
+from tilewright.ground.native.compiler import Library
+from tilewright.ground.native.memo import Memo, bounded, memo
+from tilewright.ground.settings import Settings
+from tilewright.simulate.events import Instrument
+from tilewright.simulate.hosts import HostVectors
+from tilewright.simulate.programs.listing import parsed
+from tilewright.simulate.run import cache
+from tilewright.simulate.run.compiler import Host, host
+from tilewright.simulate.run.ready_kernel import ReadyKernel
+from tilewright.simulate.run.tiering import CompileQueue, TierUp
+from tilewright.simulate.translate.analysis.special import LaunchClass
+from tilewright.simulate.translate.translation import Translation, translate
+
+
+class KernelStore:
+    """Ready kernels by what they depend on; the oldest are dropped."""
+
+    def __init__(self, capacity: int = 256) -> None:
+        self._ready = Memo[ReadyKernel](capacity)
+        self._capacity = capacity
+        self._workshops = Memo[CompileQueue](1)
+
+    def first(
+        self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]
+    ) -> tuple[ReadyKernel, TierUp | None]:
+        """What a launch begins with: quickly made code, where no better is there yet.
+
+        With it comes what has the better code made where that is worth it, and hears when the launch is over.
+        """
+        key, compiler = _key(ptx, entry, launch, instruments), host()
+        quick_key = _quick(key)
+        text = functools.partial(_translated, compiler, ptx, entry, launch, instruments)
+        if self._is_optimised(key, quick_key):
+            return self._kept(key, text, optimise=True), None
+        quick = self._kept(quick_key, text, optimise=False)
+        if quick.translation.layout.calls:  # and so optimised
+            return quick, None
+        workshop = self._workshops.get(os.getpid(), lambda: CompileQueue(self._capacity))
+
+        def make() -> None:
+            start = time.perf_counter()
+            translation = quick.translation if quick.translation.ir else text()
+            code = compiler.compile_kernel_apart(translation.ir, translation.handlers, translation.symbol)
+            cache.store(store.room(secure_files.TRANSLATIONS), key, translation, code)
+            library = compiler.link_kernel(code, translation.symbol)
+            self._ready.get(key, lambda: ReadyKernel(translation, library, False, time.perf_counter() - start))
+
+        return quick, TierUp(key, quick, workshop, make, lambda: self._ready.peek(key))
+
+    def _is_optimised(self, key: str, quick_key: str) -> bool:
+        """Whether a launch begins in optimised code: it is in memory or on disk, or quick code is not wanted."""
+        if self._ready.peek(key) is not None or not Settings.from_environ().quick_code:
+            return True
+        return self._ready.peek(quick_key) is None and store.has(store.room(secure_files.TRANSLATIONS), key)
+
+    def get(
+        self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, optimise: bool = True
+    ) -> ReadyKernel:
+        """A ready kernel: from memory, from disk, or made now."""
+        key = _key(ptx, entry, launch, instruments)
+        text = functools.partial(_translated, host(), ptx, entry, launch, instruments)
+        return self._kept(key if optimise else _quick(key), text, optimise=optimise)
+
+    def _kept(self, key: str, text: Callable[[], Translation], *, optimise: bool) -> ReadyKernel:
+        start = time.perf_counter()
+        made: list[ReadyKernel] = []
+
+        def make() -> ReadyKernel:
+            folder, compiler = store.room(secure_files.TRANSLATIONS), host()
+            kept = cache.load(folder, key)
+            parts = None if kept is None else compiler.parts.found(kept[0].parts)
+            if kept is None or parts is None:
+                kept = None
+                translation, code, parts = _compiled(text, optimise=optimise)
+                cache.store(folder, key, translation, code)
+            else:
+                translation, code = kept
+            library = compiler.link_kernel(code, translation.symbol, parts)
+            made.append(ReadyKernel(translation, library, kept is not None, time.perf_counter() - start))
+            return made[0]
+
+        found = self._ready.get(key, make)
+        return found if made else replace(found, cached=True, seconds=time.perf_counter() - start)
+
+
+def _translated(
+    compiler: Host, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]
+) -> Translation:
+    translation = translate(parsed(ptx), entry, launch, instruments, HostVectors.of(compiler.features))
+    translation.digest = store.digest(translation.ir)
+    return translation
+
+
+def _compiled(text: Callable[[], Translation], *, optimise: bool) -> tuple[Translation, bytes, tuple[Library, ...]]:
+    """A kernel's translation, its code, and the libraries that its code calls."""
+    start = time.perf_counter()
+    translation = text()
+    optimise = optimise or translation.layout.calls  # whose depth the host's stack bounds, so frames shall be small
+    code = host().compile_kernel(translation.ir, translation.handlers, translation.symbol, optimise=optimise)
+    translation.parts, parts = ([], ()) if optimise else host().parts.made(translation.handlers)
+    translation.making_seconds = time.perf_counter() - start
+    return translation, code, parts
+
+
+@memo
+def kernel_store() -> KernelStore:
+    """The process's store."""
+    return KernelStore()
+
+
+def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]) -> str:
+    """Of optimised code."""
+    observers = [_describe(i) for i in instruments]
+    facts = (getattr(launch, field.name) for field in fields(launch))
+    shape = [sorted(fact) if isinstance(fact, frozenset) else fact for fact in facts]
+    return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), *observers)
+
+
+def _quick(key: str) -> str:
+    """The key of quick code, by that of optimised."""
+    return store.digest(key, "quick")
+
+
+def _describe(instrument: Instrument) -> str:
+    """What the code made for an instrument depends on: its class's text, and the state that `handler` may ask."""
+    classes = [c for c in type(instrument).__mro__ if c not in (Instrument, object)]
+    state = instrument.key()
+    fields = state.items() if isinstance(state, dict) else [("", state)]
+    texts = [_text_or_name(c) for c in classes] + [f"{name}={_value_or_name(value)}" for name, value in fields]
+    return f"{instrument.name}/{[c.__qualname__ for c in classes]}/{texts}"
+
+
+class _Same:
+    """An object as a key that no other equals, however alike."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value  # kept, so that its identity is not given again
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+
+@bounded(256)
+def _name(value: _Same) -> str:
+    """A name of an object that nothing describes in another process, such as a lock or a local function."""
+    return uuid.uuid4().hex
+
+
+def _value_or_name(value: object) -> str:
+    try:
+        return pickle.dumps(value).hex()
+    except (TypeError, pickle.PicklingError, AttributeError):
+        return _name(_Same(value))
+
+
+def _text_or_name(kind: type) -> str:
+    try:
+        return _text_of(kind)
+    except (OSError, TypeError):  # a class typed at the prompt
+        return _name(_Same(kind))
+
+
+@functools.lru_cache(maxsize=64)
+def _text_of(kind: type) -> str:
+    """Changes with a class's file and bitcode beside it; in this package, with any file of its folder."""
+    path = Path(inspect.getfile(kind))
+    if kind.__module__.startswith(f"{__name__.split('.', maxsplit=1)[0]}."):
+        return store.fingerprint("/".join(kind.__module__.split(".")[1:-1]))
+    return store.digest(
+        path.read_text("utf-8"), *(part.read_bytes().hex() for part in sorted(path.parent.glob("*.bc")))
+    )

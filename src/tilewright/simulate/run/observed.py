@@ -1,0 +1,79 @@
+"""What instruments use during a launch: memory of the launch and of each running block, and Python functions."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.simulate.events import Facts, Instrument
+from tilewright.simulate.translate.analysis.layout import align_up
+
+_ALIGNMENT_BYTES = 64
+
+
+class Observed:
+    """The memory of a launch's instruments."""
+
+    def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
+        known = facts() if instruments else None  # called only if there are instruments, because it parses the kernel
+        self._storages = [instrument.begin(known) for instrument in instruments if known]  # addresses point into them
+        #: Host address of each instrument's memory of the launch, 0 for none.
+        self.launch = np.array([0 if s.launch is None else s.launch.ctypes.data for s in self._storages], np.uint64)
+        sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
+        self._starts = np.concatenate([[0], np.cumsum([align_up(size, _ALIGNMENT_BYTES) for size in sizes])])
+        #: The initial memory of a block for all instruments, each part at a multiple of 64 bytes.
+        self.initial = np.zeros(int(self._starts[-1]), np.uint8)
+        for storage, start in zip(self._storages, self._starts[:-1], strict=True):
+            if storage.block is not None:
+                self.initial[start : start + storage.block.nbytes] = storage.block.view(np.uint8).reshape(-1)
+
+    def area(self) -> npt.NDArray[np.uint8]:
+        """Memory for one block at a time, aligned."""
+        whole = np.zeros(self.initial.nbytes + _ALIGNMENT_BYTES, np.uint8)
+        lead = -whole.ctypes.data % _ALIGNMENT_BYTES
+        return whole[lead : lead + self.initial.nbytes]
+
+    def parts(self, area: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:
+        """Each instrument's part of an area."""
+        sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
+        return [area[at : at + size] for at, size in zip(self._starts[:-1].tolist(), sizes, strict=True)]
+
+    def table(self, area: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+        """The address of each instrument's part of an area."""
+        return (self._starts[:-1] + area.ctypes.data).astype(np.uint64)
+
+
+class Callbacks:
+    """Python functions that a launch's machine code calls.
+
+    ctypes drops an error in such a function: it prints it and returns an arbitrary value. So the error goes to
+    `failed`, which stops the launch, and the launch raises it. An interrupt could come before the first line that would
+    keep it, so a launch with callbacks does not run on the main thread.
+    """
+
+    def __init__(self, failed: Callable[[BaseException], None]) -> None:
+        self._failed = failed
+        self._kept: list[Any] = []
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self._kept)
+
+    def address(self, function: Callable[..., int], arguments: int, otherwise: int) -> int:
+        """Host address of a C function that calls a Python function; see `Facts.callback`."""
+
+        def call(*values: int) -> int:
+            try:
+                return function(*values)
+            except BaseException as error:
+                self._failed(error)
+                return otherwise
+
+        made = ctypes.CFUNCTYPE(ctypes.c_int32, *(ctypes.c_int64,) * arguments)(call)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0

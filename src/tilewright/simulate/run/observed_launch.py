@@ -1,0 +1,239 @@
+"""Runs one launch once, with all its observers: the end of every way to launch a kernel on the simulated GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import KernelError, TilewrightError
+from tilewright.ground.native.interrupts import DeferredSigint
+from tilewright.ground.progress import announced
+from tilewright.simulate.events import Instrument
+from tilewright.simulate.observer import Launch, Observer, Part, Run
+from tilewright.simulate.programs.clusters import cluster_of
+from tilewright.simulate.programs.program import Program
+from tilewright.simulate.run.execution import Execution
+from tilewright.simulate.run.job import Job, Placed, made_ready
+from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.run.variables import placed_again
+
+#: Blocks to run for the other observers, if an observer needs only a part of a launch.
+_LOOKED_AT = 32
+
+
+class Alone:
+    """Runs some blocks of a launch without the others; as a context manager it restores memory.
+
+    Attributes
+    ----------
+    launch : Launch
+        The whole launch.
+    """
+
+    def __init__(self, launch: Launch, values: Sequence[bytes], placed: Placed) -> None:
+        self.launch = launch
+        self._values, self._placed = values, placed
+        self._restored = contextlib.ExitStack()
+        self._changed: Callable[[], list[int]] | None = None
+
+    def __enter__(self) -> Alone:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restored.close()
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of global memory in use."""
+        return self._placed.memory.used_bytes
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster, which run together; 1 without clusters."""
+        about = self.launch
+        return math.prod(cluster_of(about.program, about.cluster, about.grid, about.gpu) or ())
+
+    @property
+    def written(self) -> frozenset[int]:
+        """Addresses of the allocations that the blocks have written."""
+        changed = self._changed() if self._changed else ()
+        return frozenset(changed) - {self._placed.params_address}
+
+    def waits(self, instruments: Sequence[Instrument]) -> bool:
+        """Whether blocks may wait for blocks of other clusters."""
+        job = made_ready(self.launch, self._values, instruments)
+        return self.launch.cooperative or job.ready.translation.waits_for_blocks
+
+    def allowed(self, instruments: Sequence[Instrument]) -> bool:
+        """Whether blocks may run without the others: no block waits for another or prints."""
+        job = made_ready(self.launch, self._values, instruments)
+        clustered = math.prod(job.launch.cluster or ()) > 1
+        return not (clustered or self.waits(instruments) or job.ready.translation.prints)
+
+    def run(
+        self, part: Part, instruments: Sequence[Instrument], build: Program | None = None, limits: Limits | None = None
+    ) -> Run:
+        """Run blocks, of another build of the kernel or within other limits if such are given.
+
+        Raises KernelError: the kernel failed; PtxError, LaunchError: another build cannot run.
+        """
+        placed = self._placed
+        if self._changed is None:
+            self._changed = self._restored.enter_context(placed.memory.restored())
+        about = replace(self.launch, part=part, seed=None, limits=limits or self.launch.limits)
+        if build is not None:
+            about = replace(about, program=build)
+            base = placed_again(about.program, self.launch.program, placed.memory, placed.module_base, self._restored)
+            placed = replace(placed, module_base=base)
+        return _run(made_ready(about, self._values, instruments), self._values, placed, _Results([instruments]))
+
+
+class _Results:
+    """The results of a launch's instruments, for each observer that brings some."""
+
+    def __init__(self, groups: Sequence[Sequence[Instrument]]) -> None:
+        self._groups = groups
+        self._found: list[Any] | None = None  # as the machine gives them; None if the launch has not run
+
+    def came(self, found: list[Any]) -> None:
+        """The launch has ended with these results, in the order of all instruments."""
+        self._found = found
+
+    def of(self, at: int) -> dict[str, Any]:
+        """The results of one observer's instruments, by name."""
+        if self._found is None:
+            return {}
+        start = sum(map(len, self._groups[:at]))
+        group = self._groups[at]
+        return {one.name: value for one, value in zip(group, self._found[start : start + len(group)], strict=True)}
+
+    def all(self) -> dict[str, Any]:
+        """All results by name; of several of one name, that of the last observer."""
+        return {name: value for at in range(len(self._groups)) for name, value in self.of(at).items()}
+
+
+def observed(
+    about: Launch, values: Sequence[bytes], placed: Placed, observers: Sequence[Observer], *, partly: bool = False
+) -> Run:
+    """Run a kernel whose arguments are bytes, as a driver gets them, with observers.
+
+    Parameters
+    ----------
+    about : Launch
+        The launch; the caller has checked its extents.
+    values : sequence of bytes
+        The bytes of each of the program's parameters; their addresses are in the memory of `placed`.
+    placed : Placed
+        Where it runs; with `params_address` 0 a parameter block is allocated for it.
+    observers : sequence of Observer
+        Each gets the launch, may add instruments, and gets its end.
+    partly : bool
+        Whether it is enough to run some blocks if an observer says so (`Observer.enough`).
+
+    Raises
+    ------
+    LaunchError, PtxError, KernelError
+        As :func:`tilewright.simt.launch`; observers have got it before.
+    """
+    for observer in observers:
+        observer.launching(about)
+    results = _Results(())
+    try:
+        memory, allocated = placed.memory, 0
+        if not placed.params_address:
+            allocated = memory.allocate(max(len(about.program.pack(values)), 1))
+            placed = replace(placed, params_address=allocated)
+        try:
+            if observers:
+                with Alone(about, values, placed) as blocks:
+                    for observer in observers:
+                        observer.beforehand(about, blocks)
+                    part = _enough(about, blocks, observers) if partly else None
+                if part is not None:
+                    ended(about, observers, part, None)
+                    return part
+            groups = [tuple(observer.instruments(about)) for observer in observers]
+            results = _Results(groups)
+            job = made_ready(about, values, [one for group in groups for one in group])
+            run = _run(job, values, placed, results)
+        finally:
+            if allocated:
+                memory.free(allocated)
+    except TilewrightError as error:
+        ended(about, observers, None, error, results)
+        raise
+    except KeyboardInterrupt as interrupt:  # with the place, if the kernel was already running
+        places = [one for one in interrupt.args if isinstance(one, KernelError)]
+        ended(about, observers, None, places[0] if places else KernelError(f"{about.name}: stopped"), results)
+        raise
+    ended(about, observers, run, None, results)
+    return run
+
+
+def _enough(about: Launch, blocks: Alone, observers: Sequence[Observer]) -> Run | None:
+    """Run a part of a launch if an observer needs no more: a few blocks for the other observers."""
+    if not any(observer.enough(about) for observer in observers):
+        return None
+    part = Part(0, min(_LOOKED_AT, math.prod(about.grid) // blocks.cluster_blocks))
+    instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
+    nothing = Run(0.0, 0.0, True, 0, "", {}, about.program, about.grid, about.block, part)
+    run = blocks.run(part, instruments) if instruments else nothing
+    return replace(run, part=part, written=blocks.written)
+
+
+def ended(
+    about: Launch,
+    observers: Sequence[Observer],
+    run: Run | None,
+    error: Exception | None,
+    results: _Results | None = None,
+) -> None:
+    """Give every observer the end of a launch with its own results, even if Ctrl-C is pressed meanwhile."""
+    if not observers:
+        return
+    with DeferredSigint():
+        for at, observer in enumerate(observers):
+            if results is not None and run is not None:
+                observer.finished(about, replace(run, results=results.of(at)), None)
+                continue
+            if results is not None and isinstance(error, KernelError):
+                error.results = results.of(at)
+            observer.finished(about, run, error)
+        if results is not None and isinstance(error, KernelError):
+            error.results = results.all()
+
+
+def _run(job: Job, values: Sequence[bytes], placed: Placed, results: _Results) -> Run:
+    """Run a job at its place, with the bytes of its parameters."""
+    launch, program = job.launch, job.launch.program
+    params = program.pack(values)
+    placed.memory.view(placed.params_address, len(params))[:] = np.frombuffer(params, np.uint8)
+    execution = Execution(job, placed)
+    start = time.perf_counter()
+    try:
+        with announced("running", program.name, execution.blocks, "blocks", execution.blocks_done, launch=True):
+            execution.run()
+    except KernelError as error:
+        results.came(execution.results())
+        error.results, error.printed = results.all(), execution.printed()
+        raise
+    except KeyboardInterrupt:
+        stopped = execution.stopped_by_hand()
+        results.came(execution.results())
+        stopped.results = results.all()
+        raise KeyboardInterrupt(stopped) from None  # not a subclass: the interpreter's exit status needs this class
+    seconds = time.perf_counter() - start
+    results.came(execution.results())
+    if job.improvement is not None:
+        job.improvement.over(seconds)
+    return Run(
+        seconds, job.ready.seconds, job.ready.cached, execution.warp_instructions, execution.printed(),
+        results.all(), program, launch.grid, launch.block, launch.part,
+        launch.cluster,
+    )  # fmt: skip

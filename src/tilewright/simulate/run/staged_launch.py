@@ -1,0 +1,181 @@
+"""Runs a requested launch: stages its arguments, runs it once with all observers, copies its results back.
+
+`tilewright.simt.launch`, `check`, `profile` and `predict` all come here. How arrays are staged depends on the observers
+in two ways. If one of them wants red zones, there are unused bytes after every allocation, and arrays of the device are
+copied to get them too. Every allocation starts at a multiple of 256 bytes in any case, so sectors and bank conflicts
+are the same. If moreover no observer needs arrays as they are given (`Observer.as_given`, such as the caller's own
+instruments), a Python kernel gets arrays with unused bytes after each row, for which it is compiled again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from tilewright.errors import LaunchError
+from tilewright.simulate.installed_device import installed_device
+from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest
+from tilewright.simulate.machine import launch_limits
+from tilewright.simulate.observer import Launch, Observer, Run
+from tilewright.simulate.programs import extent, residency
+from tilewright.simulate.programs.launch_rules import Broken, broken, broken_extents
+from tilewright.simulate.programs.program import Program
+from tilewright.simulate.programs.staging import StagedArguments
+from tilewright.simulate.run.allocations import ALIGNMENT_BYTES
+from tilewright.simulate.run.job import Placed, check_variables
+from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.run.memory import Memory
+from tilewright.simulate.run.nested import Device, room_bytes, run_with_launches
+from tilewright.simulate.run.observed_launch import Alone, ended
+from tilewright.simulate.run.spaced_arrays import spaced
+from tilewright.simulate.run.staging import Scene, argument_facts, given_memory, needed_bytes
+from tilewright.simulate.run.variables import module_bytes
+from tilewright.simulate.state import GLOBAL_BASE
+
+
+def launched(request: LaunchRequest, observers: Sequence[Observer] = ()) -> Run:
+    """Run a requested launch once, with these observers and those of the installed device.
+
+    Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`tilewright.simt.launch`.
+    """
+    request.check_options()
+    device = installed_device()
+    if device is None:
+        return run_request(request, observers)
+    request = request.on(device)
+    with device.lock if device.observers else contextlib.nullcontext():
+        return run_request(request, (*device.observers, *observers), device.numbered)
+
+
+def run_request(
+    request: LaunchRequest,
+    observers: Sequence[Observer],
+    numbered: Callable[[str], tuple[int, str]] | None = None,
+    *,
+    partly: bool = False,
+) -> Run:
+    """Run a requested launch once, with these observers alone.
+
+    `numbered` gives the number and the source line of the launch, by the kernel's name. `partly`: it is enough to run
+    some blocks if an observer says so; then the arguments do not change.
+
+    Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`tilewright.simt.launch`.
+    """
+    red_zones = any(observer.red_zones for observer in observers)
+    args: Sequence[Any]
+    if red_zones and not any(observer.as_given for observer in observers):
+        program, args = spaced(request.kernel, request.args, request.cc)
+    else:
+        program, args = request.program, request.args
+    about = _about(request, program)
+    if numbered is not None:
+        index, line = numbered(program.name)
+        about = replace(about, index=index, source_line=line)
+    _refuse_wrong(about, observers)
+    memory = given_memory(program.name, args, request.memory)
+    with _staged(about, args, memory, observers, red_zones=red_zones) as (about, values, device, staged):
+        run = run_with_launches(about, values, replace(device, partly=partly))
+        if run.part is None:
+            staged.copy_back(device.memory.clear)
+        return run
+
+
+@contextlib.contextmanager
+def alone(
+    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], **options: Unpack[LaunchOptions]
+) -> Iterator[Alone]:
+    """A launch of which some blocks can run alone; arguments stay unchanged.
+
+    Parameters are those of :func:`tilewright.simt.launch`.
+
+    Raises LaunchError, ArgumentTypeError, PtxError: as :func:`tilewright.simt.launch`.
+    """
+    request = LaunchRequest(kernel, grid, block, args, **options)
+    request.check_options()
+    about = _about(request, request.program)
+    _refuse_wrong(about, ())
+    memory = given_memory(about.name, args, request.memory)
+    with (
+        _staged(about, args, memory, ()) as (about, values, device, _),
+        Alone(about, values, device.placed) as blocks,
+    ):
+        yield blocks
+
+
+def _about(request: LaunchRequest, program: Program) -> Launch:
+    """The requested launch, with extents of three numbers each that may break rules."""
+    blocks, threads = extent.given(program.name, request.grid, request.block)
+    return Launch(
+        program.name, program, blocks, threads, _whole(program.name, request.shared_bytes), gpu=request.target,
+        limits=request.limits or Limits(), seed=request.seed,
+        cooperative=request.cooperative or residency.waits_for_grid(program),
+        cluster=extent.cluster(program.name, request.cluster), written=(request.grid, request.block),
+    )  # fmt: skip
+
+
+def _whole(name: str, shared_bytes: Any) -> int:
+    """A block's dynamic shared memory, which must be a number of bytes."""
+    if not isinstance(shared_bytes, int | np.integer) or isinstance(shared_bytes, bool) or shared_bytes < 0:
+        raise LaunchError(f"{name}: `shared_bytes` must be a whole number from 0 on (got {shared_bytes!r})")
+    return int(shared_bytes)
+
+
+def _refuse_wrong(about: Launch, observers: Sequence[Observer]) -> None:
+    """Refuse a launch that no GPU, or not its GPU, accepts; observers get it first.
+
+    Raises LaunchError: it breaks a rule.
+    """
+    wrong = next((one.sentence for one in _broken(about)), "")
+    if not wrong and about.cooperative:
+        wrong = residency.too_many(about.program, about.gpu, about.grid, about.block, about.shared_bytes)
+        wrong = f"{wrong}; launch fewer, and let each do several parts in a loop" if wrong else ""
+    if not wrong:
+        return
+    error = LaunchError(f"{about.name}: {wrong}")
+    for observer in observers:
+        observer.launching(about)
+    ended(about, observers, None, error)
+    raise error
+
+
+def _broken(about: Launch) -> Iterator[Broken]:
+    """The rules that a launch breaks: first those of all GPUs."""
+    yield from broken_extents(launch_limits(), about.grid, about.block)
+    yield from broken(about.gpu, about.grid, about.block, about.program.shared_bytes, about.shared_bytes)
+
+
+@contextlib.contextmanager
+def _staged(
+    about: Launch, args: Sequence[Any], memory: Memory | None, observers: Sequence[Observer], *, red_zones: bool = False
+) -> Iterator[tuple[Launch, Sequence[bytes], Device, StagedArguments]]:
+    """A launch with its arguments copied in, in a new memory if none is given; and the device that it runs on."""
+    program = about.program
+    # A wrong argument is refused before memory is allocated.
+    size = max(len(program.pack(program.marshal(args, lambda value: GLOBAL_BASE))), 1)
+    check_variables(about, module_bytes(program))
+    kept = memory is not None or red_zones
+    if memory is None and not red_zones:
+        needed = needed_bytes(args) + module_bytes(program) + room_bytes(program)
+        memory = Memory(needed + size + ALIGNMENT_BYTES * 5)
+    memory = memory or Memory()
+    with contextlib.ExitStack() as stack:
+        for observer in observers:
+            stack.enter_context(observer.in_memory(memory.limit_bytes))
+        scene = stack.enter_context(Scene(memory, observers, red_zones=red_zones))
+        # Arrays come last, so that an access past the last one is outside the memory in use.
+        module_base = scene.variables(program, kept=kept)
+        workspace = scene.workspace(about.cooperative)
+        placed = Placed(memory, module_base, scene.parameters(size), workspace)
+        staged = scene.stage(args)
+        if observers:
+            about = replace(about, arguments=tuple(argument_facts(program, args, staged)))
+        device = Device(
+            placed, observers, functools.partial(Program.from_ptx, program.ptx),
+            functools.partial(scene.allocate, written=False), scene.free,
+        )  # fmt: skip
+        yield about, program.marshal(args, staged.address_of), device, staged

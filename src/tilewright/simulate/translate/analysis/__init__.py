@@ -1,0 +1,1 @@
+"""Analyses of a kernel before it is translated: flow, shapes, webs, layout."""

@@ -1,0 +1,1 @@
+"""From instructions to LLVM: flow, arithmetic, matrices, calls."""

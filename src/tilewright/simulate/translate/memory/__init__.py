@@ -1,0 +1,1 @@
+"""Memory accesses, copies and barriers in memory."""

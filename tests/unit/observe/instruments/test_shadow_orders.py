@@ -1,0 +1,172 @@
+"""Orders by fences and atomics, against a model that keeps every warp's clocks in a plain table."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.observe.instruments.shadow import orders
+from tilewright.observe.instruments.shadow.cells import (
+    CLUSTER_ARRIVED,
+    CLUSTER_LEFT,
+    READS,
+    STRONG,
+    THREAD_MAX,
+    WARPS_MAX,
+    WRITES,
+)
+from tilewright.observe.instruments.shadow.memory import MemoryCheck
+from tilewright.observe.instruments.shadow.orders import (
+    ACCESS,
+    ASK,
+    BARRIER_ARRIVED,
+    BARRIER_LEFT,
+    FENCE,
+    NOT_ORDERED,
+    Orders,
+)
+from tilewright.simulate.ptx import parse
+
+ATOMIC = READS | WRITES | STRONG
+
+
+class Model:
+    """The same questions, answered from arrays of shape (blocks, warps): a copy for every warp, place and block."""
+
+    def __init__(self, blocks: int, warps: int) -> None:
+        self.nothing = np.zeros((blocks, warps), int)
+        self.knows = {(b, w): self.nothing for b in range(blocks) for w in range(warps)}
+        self.releases, self.places, self.joined, self.released = {}, {}, {}, {}
+        self.seen = {}
+
+    def shown(self, what: int, block: int, warp: int, a: int, b: int, c: int) -> bool:
+        here = block, warp
+        if what != BARRIER_LEFT:
+            for place in self.seen.get(here, ()):
+                self.knows[here] = np.maximum(self.knows[here], self.places.get(place, self.nothing))
+        if what in (FENCE, BARRIER_ARRIVED):
+            self.seen.pop(here, None)
+        mine = self.knows[here].copy()
+        mine[here] = max(mine[here], c + (what != BARRIER_ARRIVED))  # its barrier has advanced the clock
+        if what == ASK:
+            return bool(c < self.knows[here][a, b - THREAD_MAX])
+        if what == ACCESS:
+            self.seen.setdefault(here, set()).add(a)
+            if here in self.releases:
+                self.places[a] = np.maximum(self.places.get(a, self.nothing), self.releases[here])
+        elif what == FENCE:
+            self.releases[here] = mine
+        elif what == BARRIER_ARRIVED:
+            self.joined[block] = np.maximum(self.joined.get(block, self.nothing), mine)
+            if here in self.releases:
+                self.released[block] = np.maximum(self.released.get(block, self.nothing), self.releases[here])
+        else:
+            self.knows[here] = np.maximum(self.knows[here], self.joined.get(block, self.nothing))
+            if block in self.released:
+                self.releases[here] = np.maximum(self.releases.get(here, self.nothing), self.released[block])
+        return False
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 16, 17, 300])
+def test_answers_are_those_of_plain_tables(blocks):
+    warps = 2
+    for seed in range(6):
+        choose = random.Random(seed)
+        ours, model = Orders(blocks), Model(blocks, warps)
+        clocks = dict.fromkeys(model.knows, 1)
+        few = [choose.randrange(blocks) for _ in range(4)]  # the active ones, so that they interact
+        yes = 0
+        for _ in range(400):
+            what = choose.choice([ACCESS, ACCESS, FENCE, FENCE, BARRIER_ARRIVED, BARRIER_LEFT, ASK, ASK, ASK])
+            here = choose.choice(few), choose.randrange(warps)
+            clocks[here] += 1
+            place, clock = choose.randrange(3), clocks[here]
+            if what == ASK:
+                other = choose.choice(few), choose.randrange(warps)
+                event = (ASK, *here, other[0], THREAD_MAX + other[1], choose.randrange(clocks[other] + 1))
+            else:
+                event = (what, *here, place, ATOMIC if what == ACCESS else 0, clock)
+            shown = ours.call(*event)
+            answer = event[0] == ASK and shown != NOT_ORDERED
+            assert answer == model.shown(*event), (seed, event)
+            yes += answer
+        assert yes > 10
+
+
+@pytest.mark.parametrize("between", ["question", "another lane", "many lanes"])
+def test_a_read_acquires_releases_before_its_end(between):
+    """Its event comes before it reads; events of its other lanes come, and are judged, in between."""
+    ours = Orders(2)
+    ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
+    if between == "question":
+        assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) == NOT_ORDERED
+    for lane in range({"question": 0, "another lane": 1, "many lanes": 31}[between]):
+        ours.call(ACCESS, 1, 0, 72 + 8 * lane, READS | STRONG, 1)
+    ours.call(FENCE, 0, 0, 0, 0, 1)
+    ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
+    ours.call(FENCE, 1, 0, 0, 0, 1)
+    assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) != NOT_ORDERED
+
+
+def test_a_finished_read_acquires_nothing():
+    ours = Orders(2)
+    ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
+    ours.call(FENCE, 1, 0, 0, 0, 1)
+    ours.call(FENCE, 0, 0, 0, 0, 1)
+    ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
+    assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) == NOT_ORDERED
+
+
+def test_reads_by_blocks_that_are_not_kept_are_ordered_if_another_block_is_known():
+    ours = Orders(100)
+    several = (ASK, 3, 0, -1, THREAD_MAX, 1)
+    ours.call(FENCE, 3, 0, 0, 0, 1)
+    ours.call(ACCESS, 3, 0, 64, ATOMIC, 1)
+    assert ours.call(*several) == NOT_ORDERED  # it knows only itself
+    ours.call(FENCE, 4, 0, 0, 0, 1)
+    ours.call(ACCESS, 4, 0, 64, ATOMIC, 1)
+    ours.call(ACCESS, 3, 0, 64, ATOMIC, 2)
+    assert ours.call(*several) != NOT_ORDERED
+
+
+def test_a_barrier_of_the_grid_takes_a_few_nodes_a_block():
+    """Copies of each block's clocks would be blocks times blocks."""
+    blocks = 1500
+    ours = Orders(blocks)
+    for clock in (1, 3, 5):
+        for what in ((FENCE, 0, 0), (ACCESS, 64, ATOMIC)):
+            for block in range(blocks):
+                ours.call(what[0], block, 0, *what[1:], clock)
+        for block in range(blocks):
+            ours.call(ACCESS, block, 0, 64, READS | STRONG, clock)
+            ours.call(BARRIER_ARRIVED, block, 0, 0, 0, clock)
+            ours.call(BARRIER_LEFT, block, 0, 0, 0, clock + 1)
+    assert all(ours.call(ASK, block, 0, 1499 - block, THREAD_MAX, 5) != NOT_ORDERED for block in range(0, blocks, 7))
+    seen: set[int] = set()
+    accounts = [*ours._knows.values(), *ours._blocks.values(), *ours._releases.values()]
+    below = [account.all.tree for account in accounts] + [version.tree for version in ours._places.values()]
+    while below:
+        node = below.pop()
+        if id(node) not in seen and isinstance(node, tuple) and len(node) == orders._BRANCHES != WARPS_MAX:
+            seen.add(id(node))
+            below += [one for one in node if one is not None]
+    assert len(seen) < 4 * blocks
+
+
+@pytest.mark.parametrize(("text", "asks"), [("barrier.cluster.arrive.release", False), ("fence.acq_rel.gpu", True)])
+def test_only_kernels_with_fences_query_orders(text: str, asks: bool) -> None:
+    """Orders by barriers of clusters are known without it, and a query takes a hundred times as long as judging."""
+    kernel = f".version 8.0 .target sm_90 .entry k() {{ {text}; st.global.u32 [%rd1], %r1; }}"
+    assert MemoryCheck(parse(kernel)).orders is asks
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_the_barrier_of_a_cluster_passes_on_its_blocks_clocks(parts: bool) -> None:
+    known = Orders(4)
+    known.call(CLUSTER_ARRIVED, 2, 1, 2, 0, 6)
+    if parts:
+        known.call(CLUSTER_LEFT, 3, 0, 2, 0, 0)
+    assert (known.call(ASK, 3, 0, 2, 1 << 5, 5) != NOT_ORDERED) is parts
+    assert known.call(ASK, 3, 0, 2, 1 << 5, 6) == NOT_ORDERED
