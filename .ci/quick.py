@@ -87,7 +87,7 @@ def _of_one(file: Path, suite: dict[str, Path]) -> list[str]:
 
 
 def _mirrors(file: Path, test: Path) -> bool:
-    """Whether a test is in the folder of tests of the file's room: src/tilewright/simt has tests/unit/simulate."""
+    """Whether a test is in the folder of tests of the file's room: src/tilewright/simulate has tests/unit/simulate."""
     return file.parts[2:3] == test.parts[2:3] or len(file.parts) <= 3
 
 

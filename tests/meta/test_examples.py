@@ -13,7 +13,7 @@ from source_tree import Module, modules
 def test_examples_run(module: Module, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> None:
     if module.name == "backends.opencl.product":  # its example multiplies on this machine's device
         request.getfixturevalue("opencl_device")
-    if module.name in ("torch", "engine.libraries.torch_operator"):
+    if module.name in ("torch", "multiply.engine.libraries.torch_operator"):
         pytest.importorskip("torch", reason="not run: torch is not installed")
     loaded = importlib.import_module(f"tilewright.{module.name}".rstrip("."))
     outcome = doctest.testmod(loaded, optionflags=doctest.NORMALIZE_WHITESPACE)

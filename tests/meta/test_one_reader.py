@@ -21,7 +21,7 @@ _SEARCHES = frozenset(
     "replace partition rpartition removeprefix removesuffix".split()
 )
 #: Rooms that may read PTX: the reader, and the table, whose rows are written as the manual prints them.
-READERS = ("ptx.", "simt.isa.")
+READERS = ("simulate.ptx.", "simulate.isa.")
 
 
 def _texts(node: ast.AST) -> Iterator[str]:

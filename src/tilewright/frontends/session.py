@@ -26,10 +26,22 @@ if TYPE_CHECKING:
     from tilewright.observe.checking import Findings
 
 
+class ProgramGpu(SimulatedGpu):
+    """The simulated GPU of a program in this process."""
+
+    @property
+    def findings(self) -> Findings:
+        """The findings of its observers so far; see `tilewright.simulated_gpu(check=True)`."""
+        from tilewright.observe.checking import Findings
+
+        found = (finding for observer in self.observers for finding in observer.findings)
+        return Findings(found, launches=self.launches, kernels=len(self.kernels))
+
+
 class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, like those of contextlib
     """Let programs that use a GPU run on a simulated one: in a `with` block, or from `start()` to `stop()`.
 
-    Both give the :class:`SimulatedGpu`. The parameters are attributes too.
+    Both give the :class:`ProgramGpu`. The parameters are attributes too.
 
     Parameters
     ----------
@@ -86,7 +98,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         self.seed = seed
         self.limits = limits
         self.check = check
-        self._device: SimulatedGpu | None = None
+        self._device: ProgramGpu | None = None
         self._open = ExitStack()
 
     def __repr__(self) -> str:
@@ -94,7 +106,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         state = "not in place" if self._device is None else "in place"
         return f"<simulated_gpu({self.gpu!r}), {state}>"
 
-    def __enter__(self) -> SimulatedGpu:
+    def __enter__(self) -> ProgramGpu:
         """Install a new GPU."""
         if self._device is not None:
             raise DeviceError("a simulated GPU must end before it starts again (got one in use); end it first")
@@ -104,7 +116,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
 
             observers = (*observers, Checks(gpu=self.gpu))
         require("cuda.bindings.driver", "Running programs on the simulated GPU")
-        device = SimulatedGpu(ThisProcess(), self.gpu, observers, self.seed, self.limits)
+        device = ProgramGpu(ThisProcess(), self.gpu, observers, self.seed, self.limits)
         with ExitStack() as failed, ExitStack() as stack:
             failed.callback(device.close)
             stack.enter_context(none_lost())
@@ -122,14 +134,14 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         self._device = None
         self._open.close()
 
-    def start(self) -> SimulatedGpu:
+    def start(self) -> ProgramGpu:
         """Install the GPU until :meth:`stop`, or until the process ends: for notebooks, whose cells share it.
 
         A GPU that this or another session started before ends first: a cell that runs again gets a new one.
 
         Returns
         -------
-        SimulatedGpu
+        ProgramGpu
 
         Raises
         ------

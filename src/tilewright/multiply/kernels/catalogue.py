@@ -276,8 +276,9 @@ _RECORDS = (
         any_block=True, notes="the column follows threadIdx.x and the sum has the operands' width", reads=4,
     ),
     _numba(
-        "tiled_published", "tilewright.multiply.kernels.tiled_published", "Numba CUDA: shared-memory tiles, as published",
-        "S2", made=False, dtypes=("float32",), order="rounded-product", published=True, rows_by_x=True,
+        "tiled_published", "tilewright.multiply.kernels.tiled_published",
+        "Numba CUDA: shared-memory tiles, as published", "S2", made=False,
+        dtypes=("float32",), order="rounded-product", published=True, rows_by_x=True,
         limits="right only where m, n and k are multiples of 16 and k equals m",
         notes="guards with `and`, fills no edges, takes gridDim.x steps along k, and indexes tiles [tx, ty]",
     ),

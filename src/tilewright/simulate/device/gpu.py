@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from tilewright.errors import DeviceError, LaunchError, OutOfMemoryError
 from tilewright.ground.native.interrupts import DeferredSigint
@@ -25,9 +25,6 @@ from tilewright.simulate.machine.sizes import size_text
 from tilewright.simulate.observer import Observer
 from tilewright.simulate.run.limits import Limits
 from tilewright.simulate.state import GLOBAL_BASE
-
-if TYPE_CHECKING:
-    from tilewright.observe.checking import Findings
 
 #: Recently freed memory of this size is not reused, if observers look for accesses to freed memory.
 QUARANTINE_BYTES = 256 << 20
@@ -137,7 +134,7 @@ class SimulatedGpu:
         self.user_objects: dict[int, Any] = {}  # what graphs keep for a program
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
-        self._kernels: set[str] = set()  # names of launched kernels
+        self.kernels: set[str] = set()  # names of launched kernels
         self._users: dict[int, set[str]] = {}  # for each allocation, the kernels that got it
         self._handles_from = self.new_handle()
         self._given_up: deque[int] = deque()  # addresses to free
@@ -170,18 +167,10 @@ class SimulatedGpu:
         """A number that no other stream, event or library of this process has."""
         return next(self.addresses.handles)
 
-    @property
-    def findings(self) -> Findings:
-        """The findings of its observers so far; see `tilewright.simulated_gpu(check=True)`."""
-        from tilewright.observe.checking import Findings
-
-        found = (finding for observer in self.observers for finding in observer.findings)
-        return Findings(found, launches=self.launches, kernels=len(self._kernels))
-
     def numbered(self, kernel: str, line: Callable[[], str] = source_line) -> tuple[int, str]:
         """The number of a new launch, and the program's line that makes it."""
         with self.lock:
-            self._kernels.add(kernel)
+            self.kernels.add(kernel)
             self.launches += 1
             return self.launches - 1, line()
 

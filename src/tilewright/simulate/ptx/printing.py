@@ -1,4 +1,4 @@
-"""A syntax tree as PTX text; parsing that text gives the same tree but for line numbers."""
+"""A syntax tree as PTX text; parsing that text gives the same tree but for line numbers and `debug`."""
 
 from __future__ import annotations
 

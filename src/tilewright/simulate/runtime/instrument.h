@@ -1,4 +1,4 @@
-// What an instrument's handlers are given; `simulate/events.py` says when each kind of event is called, and with what more.
+// What an instrument's handlers are given; `simulate/events.py` says when each event is called, and with what.
 
 #ifndef TILEWRIGHT_SIMT_INSTRUMENT_H
 #define TILEWRIGHT_SIMT_INSTRUMENT_H

@@ -1,6 +1,6 @@
 // The records that translated code, the runtime and Python share, and the numbers in them.
 //
-// This file is the one place where they are laid out: C includes it, and Python reads it (`tilewright.ground.native.header`,
+// This file is the one place where they are laid out: C includes it, and Python reads it (`ground.native.header`,
 // which says what may be in such a file). The *context* is one per host thread, the *slot* one per resident block; the
 // slots of a cluster's blocks are side by side.
 

@@ -42,7 +42,7 @@ def test_bitcode_is_what_the_compiler_makes(source: Path) -> None:
 
 @pytest.mark.parametrize("edited", ["scheduler.c", "records.h", "lanes.h"])
 def test_an_edit_of_a_source_or_header_is_seen(edited: str, tmp_path: Path) -> None:
-    runtime = PACKAGE / "simt" / "runtime"
+    runtime = PACKAGE / "simulate" / "runtime"
     shutil.copytree(runtime, tmp_path / "runtime")
     source = tmp_path / "runtime" / "scheduler.c"
     assert module_name(source) == module_name(runtime / "scheduler.c")
@@ -51,7 +51,7 @@ def test_an_edit_of_a_source_or_header_is_seen(edited: str, tmp_path: Path) -> N
 
 
 def test_headers_of_headers_are_sources() -> None:
-    names = {path.name for path in sources(PACKAGE / "simt" / "runtime" / "scheduler.c")}
+    names = {path.name for path in sources(PACKAGE / "simulate" / "runtime" / "scheduler.c")}
     assert {"scheduler.c", "runtime.h", "records.h", "lanes.h"} <= names
 
 

@@ -150,10 +150,12 @@ def test_a_fork_waits_until_a_compiler_has_started(monkeypatch: pytest.MonkeyPat
 
 
 def test_no_compiler_starts_when_the_process_ends() -> None:
-    script = "from tilewright.ground.native import out_of_process as apart\nrunning =
-    apart._running()\nrunning.end_all()\nrunning.begin(['true'])" done = subprocess.run([sys.executable, "-c", script],
-    stderr=subprocess.PIPE, text=True, check=False, timeout=100) assert "ChildProcessError: this process is ending" in
-    done.stderr
+    script = (
+        "from tilewright.ground.native import out_of_process\n"
+        "running = out_of_process._running()\nrunning.end_all()\nrunning.begin(['true'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, check=False, timeout=100)
+    assert "ChildProcessError: this process is ending" in done.stderr
 
 
 def test_ctrl_c_of_the_terminal_does_not_reach_the_compiler() -> None:

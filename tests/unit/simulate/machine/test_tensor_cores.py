@@ -14,7 +14,7 @@ from tilewright import machine
 from tilewright.simulate.machine.tensor_cores import WAYS, rule
 
 ROOT = Path(__file__).parents[4]
-TEXT = (ROOT / "src" / "tilewright" / "machine" / "tensor_cores.toml").read_text("utf-8")
+TEXT = (ROOT / "src" / "tilewright" / "simulate" / "machine" / "tensor_cores.toml").read_text("utf-8")
 FORMATS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "m8n8k4", "wgmma8", "f8f6f4", "mxf8f6f4", "mxf4")
 
 

@@ -1,4 +1,4 @@
-"""Printing a tree and parsing the text gives the same tree, except line numbers."""
+"""Printing a tree and parsing the text gives the same tree, except line numbers and the directive `debug`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from tilewright.simulate.programs import assembler
 from tilewright.simulate.ptx import parse, to_text
 from tilewright.simulate.ptx.tree import Immediate, Instruction, Register
 
+#: Fields of the tree that the text does not have.
+NOT_PRINTED = ("ptx_line", "debug")
+
 
 def without_lines(tree: Any) -> Any:
-    """The tree as plain data with every `ptx_line` left out."""
+    """The tree as plain data of the fields that are printed."""
     if is_dataclass(tree) and not isinstance(tree, type):
-        return [type(tree), *(without_lines(getattr(tree, f.name)) for f in fields(tree) if f.name != "ptx_line")]
+        return [type(tree), *(without_lines(getattr(tree, f.name)) for f in fields(tree) if f.name not in NOT_PRINTED)]
     if isinstance(tree, dict):
         return {key: without_lines(value) for key, value in tree.items()}
     return [without_lines(item) for item in tree] if isinstance(tree, list | tuple) else tree

@@ -107,7 +107,7 @@ void tw_shadow_product_wait(TW_WHERE, uint32_t mask, uint32_t groups)
     }
 }
 
-// Lanes read 16 bytes each for a thread's product in tensor memory, whose end `observe/instruments/tensor_memory.c` follows.
+// Lanes read 16 bytes each for a thread's product in tensor memory; `instruments/tensor_memory.c` follows its end.
 void tw_shadow_operands(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes)
 {
     if (!mask)
