@@ -66,7 +66,7 @@ def _fields(kind: type[Summable]) -> tuple[Callable[[Any], tuple[Any, ...]], tup
 
 @dataclass(frozen=True, slots=True)
 class Served(Summable):
-    """The levels that serve sectors of global and local memory, by the model of `tilewright.observe.profiling.cache`."""
+    """The levels that serve sectors of global and local memory, by the model of `observe.profiling.cache`."""
 
     l1_hits: int = 0  #: `l1tex__t_sectors_lookup_hit`.
     l2_hits: int = 0  #: `lts__t_sectors_lookup_hit`.
