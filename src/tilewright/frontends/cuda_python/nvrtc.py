@@ -15,12 +15,12 @@ from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.internal_code import internal_folders
 from tilewright.simulate.device.linking import WITH_LINES
 from tilewright.simulate.programs.numba_names import Row
-from tilewright.simulate.programs.optional import binding
+from tilewright.simulate.programs.optional import with_vendor_library
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
-    nvrtc = binding("cuda.bindings.nvrtc", "Compiling CUDA C++")  # of our release, also for the program's own calls
+    nvrtc = with_vendor_library("cuda.bindings.nvrtc", "Compiling CUDA C++")  # also for the program's own calls
     create, compile_ = nvrtc.nvrtcCreateProgram, nvrtc.nvrtcCompileProgram
 
     @functools.wraps(create)

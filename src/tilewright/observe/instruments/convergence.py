@@ -23,7 +23,7 @@ from tilewright.ground.native.bitcode import bitcode
 from tilewright.ground.native.header import header
 from tilewright.observe.instruments.findings import Finding
 from tilewright.observe.instruments.shadow import records
-from tilewright.observe.instruments.shadow.found import place_of
+from tilewright.observe.instruments.shadow.found import recorded
 from tilewright.simulate.events import CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
 from tilewright.simulate.isa import table
 
@@ -81,19 +81,8 @@ class Convergence(Instrument):
         found = records.read(self._table)
         left = {sites[one.row].source or one.row for one in found if one.kind == _LEFT}
         return tuple(
-            self._finding(one, sites[one.row])
+            recorded(code, one, sites[one.row], self._facts, self._kernel, dict(details))
             for one in found
+            for code, details in [_CODES[one.kind]]
             if one.kind != _DIVERGENT or (sites[one.row].source or one.row) not in left
-        )
-
-    def _finding(self, record: records.Record, site: Site) -> Finding:
-        code, details = _CODES[record.kind]
-        return Finding(
-            code=code,
-            kernel=self._kernel,
-            opcode=site.opcode,
-            ptx_line=site.ptx_line,
-            count=record.count,
-            details=details,
-            **place_of(record, site, self._facts),
         )

@@ -21,7 +21,7 @@ from tilewright.ground.native.bitcode import bitcode
 from tilewright.ground.native.header import header
 from tilewright.observe.instruments.findings import Finding
 from tilewright.observe.instruments.shadow import records
-from tilewright.observe.instruments.shadow.found import place_of
+from tilewright.observe.instruments.shadow.found import recorded
 from tilewright.simulate.events import CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
 from tilewright.simulate.isa import Role, role_of
 
@@ -76,14 +76,6 @@ class Shuffles(Instrument):
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> tuple[Finding, ...]:
         """The findings, each at its shuffle."""
-        return tuple(self._finding(one, sites[one.row]) for one in records.read(self._table))
-
-    def _finding(self, record: records.Record, site: Site) -> Finding:
-        return Finding(
-            code="TW405",
-            kernel=self._kernel,
-            opcode=site.opcode,
-            ptx_line=site.ptx_line,
-            count=record.count,
-            **place_of(record, site, self._facts),
+        return tuple(
+            recorded("TW405", one, sites[one.row], self._facts, self._kernel, {}) for one in records.read(self._table)
         )

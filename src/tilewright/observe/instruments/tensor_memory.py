@@ -24,7 +24,7 @@ from tilewright.ground.native.bitcode import bitcode
 from tilewright.ground.native.header import header
 from tilewright.observe.instruments.findings import Finding
 from tilewright.observe.instruments.shadow import records
-from tilewright.observe.instruments.shadow.found import place_of
+from tilewright.observe.instruments.shadow.found import recorded
 from tilewright.simulate.events import CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
 from tilewright.simulate.isa import table
 
@@ -92,12 +92,4 @@ class TensorMemory(Instrument):
         details: dict[str, Any] = {"how": how} if how else {}
         if other is not None and how:
             details |= {"other": other.opcode, "others": [other.source or f"line {other.ptx_line} of the PTX"]}
-        return Finding(
-            code=code,
-            kernel=self._kernel,
-            opcode=site.opcode,
-            ptx_line=site.ptx_line,
-            count=record.count,
-            details=details,
-            **place_of(record, site, self._facts),
-        )
+        return recorded(code, record, site, self._facts, self._kernel, details)

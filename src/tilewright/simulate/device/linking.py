@@ -17,7 +17,7 @@ from tilewright.simulate.device.installed_gpu import current_gpu
 from tilewright.simulate.device.modules import Kernel, Library, machine_code, no_binary
 from tilewright.simulate.programs import assembler, listing
 from tilewright.simulate.programs.nvrtc import log, output
-from tilewright.simulate.programs.optional import binding
+from tilewright.simulate.programs.optional import with_vendor_library
 from tilewright.simulate.ptx import parse, to_text
 from tilewright.simulate.ptx.joining import join
 
@@ -128,7 +128,7 @@ def _text(code: bytes | str) -> str:
 
 def _optimised(objects: list[Any], options: Any) -> str:
     """PTX of LTO IR, from nvJitLink."""
-    nvjitlink = binding("cuda.bindings.nvjitlink", "Linking device code")
+    nvjitlink = with_vendor_library("cuda.bindings.nvjitlink", "Linking device code")
     flags = [flag.decode() for flag in options.as_bytes("nvjitlink")] if options is not None else ["-lto"]
     flags += [flag for flag in ("-ptx", "-lineinfo") if flag not in flags]
     handle = nvjitlink.create(len(flags), flags)

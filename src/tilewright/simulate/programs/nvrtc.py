@@ -20,7 +20,7 @@ from tilewright.ground.native import store
 from tilewright.ground.native.memo import memo
 from tilewright.ground.progress import announced
 from tilewright.simulate.programs import nvrtc_cache, removed_names, toolkits
-from tilewright.simulate.programs.optional import binding, missing, require
+from tilewright.simulate.programs.optional import missing, require, with_vendor_library
 
 _PURPOSE = "Compiling CUDA C++ kernels"
 #: C headers that kernel files include although NVRTC has their contents built in; it has no such headers itself.
@@ -59,7 +59,7 @@ def compile_cuda(
 
 
 def _compiled(source: str, entry: str, flags: Sequence[str], folders: Sequence[str], path: str) -> tuple[str, str]:
-    nvrtc = binding("cuda.bindings.nvrtc", _PURPOSE)
+    nvrtc = with_vendor_library("cuda.bindings.nvrtc", _PURPOSE)
     ok = nvrtc.nvrtcResult.NVRTC_SUCCESS
     try:
         texts, names = ([part.encode() for part in parts] for parts in (_HEADERS.values(), _HEADERS))

@@ -43,7 +43,7 @@ def require(module: str, purpose: str) -> Any:
         raise missing(_PACKAGES.get(package, package), purpose, error) from error
 
 
-def binding(module: str, purpose: str) -> Any:
+def with_vendor_library(module: str, purpose: str) -> Any:
     """A module of NVIDIA's bindings, with the library of pip's own package.
 
     The bindings take whichever release the process has loaded, and torch's wheels may load an older one.

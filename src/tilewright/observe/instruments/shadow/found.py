@@ -100,15 +100,7 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
             details["pairs"] = [[site.ptx_line, other.ptx_line, details["access"], details["other_access"]]]
     details |= _of_mbarrier(record, sites)
     details["bytes"] = site.bytes_per_lane
-    return Finding(
-        code=code,
-        kernel=kernel,
-        opcode=site.opcode,
-        ptx_line=site.ptx_line,
-        count=record.count,
-        details=details,
-        **place_of(record, site, facts),
-    )
+    return recorded(code, record, site, facts, kernel, details)
 
 
 def is_finding(record: Record, sites: list[Site]) -> bool:
@@ -189,11 +181,21 @@ def accessed(finding: Finding, kind: int) -> Finding:
     return replace(finding, code=_CODES[kind])
 
 
-def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
-    """The place of a record's first instance, as fields of a finding."""
+def recorded(code: str, record: Record, site: Site, facts: Facts, kernel: str, details: dict[str, Any]) -> Finding:
+    """The finding of a record at the place of its first instance."""
     source, line = split(site.source)
-    block, thread = place(record.block, facts.grid), place(record.thread, facts.block)
-    return {"source": source, "line": line, "block": block, "thread": thread}
+    return Finding(
+        code=code,
+        kernel=kernel,
+        source=source,
+        line=line,
+        opcode=site.opcode,
+        ptx_line=site.ptx_line,
+        block=place(record.block, facts.grid),
+        thread=place(record.thread, facts.block),
+        count=record.count,
+        details=details,
+    )
 
 
 def settled(findings: list[Finding]) -> list[Finding]:
