@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
 from tilewright.simulate.device import allocations, contexts, modules, streams, tensor_maps
-from tilewright.simulate.device.gpu import DriverError, EndedError, SimulatedGpu
+from tilewright.simulate.device.gpu import BrokenError, DriverError, EndedError, SimulatedGpu
 from tilewright.simulate.device.launching import driver_error
 
 #: Every driver call that the simulated GPU implements, by name.
@@ -22,6 +23,11 @@ CALLS: dict[str, Callable[..., Any]] = {
 UNLOCKED = frozenset(
     "cuCtxSynchronize cuStreamSynchronize cuMemFree cuMemFreeHost cuMemHostUnregister cuStreamDestroy cuEventDestroy "
     "cuLibraryUnload".split()
+)
+#: Calls that a device refuses once a launch has broken it; the others free things, or ask about them.
+WORKS = re.compile(
+    r"cu(da)?(Malloc|Mem(Alloc|cpy|set|HostAlloc|HostRegister)|(Ctx|Device|Stream|Event)Synchronize|Launch|"
+    "(Stream|Event)(Create|Query|Record|Wait)|(Module|Library)Load)"
 )
 
 
@@ -48,12 +54,14 @@ class Binding:
         def answer(*arguments: Any) -> tuple[Any, ...]:
             try:
                 self.gpu.check_process()
+                if WORKS.match(name):
+                    self.gpu.require_working()
                 if name in UNLOCKED:
                     given = call(self.gpu, *arguments)
                 else:
                     with self.gpu.call():
                         given = call(self.gpu, *arguments)
-            except EndedError as error:  # the code alone does not say what to do
+            except (BrokenError, EndedError) as error:  # the code alone does not say what to do
                 raise driver_error(error.code, str(error)) from None
             except DriverError as error:
                 return (self._real.CUresult.__members__[error.code],)

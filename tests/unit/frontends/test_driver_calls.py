@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
 import pytest
 from cuda.bindings import driver as real
+from numba import cuda
 from numba.cuda.cudadrv.driver import CudaAPIError
 
 from tilewright.errors import TilewrightError
@@ -123,6 +125,24 @@ def test_resetting_the_device_frees_everything(gpu: SimulatedGpu, binding: Bindi
     assert gpu.memory.allocated_bytes == 0
     with pytest.raises(CudaAPIError, match="a stream must be used on the simulated GPU that it was made on"):
         binding.cuStreamQuery(stream)
+
+
+@cuda.jit
+def far(x: Any, at: Any) -> None:
+    x[at] = 1
+
+
+def test_a_broken_device_refuses_work_until_a_reset(gpu: SimulatedGpu, binding: Binding) -> None:
+    x = cuda.to_device(np.zeros(4, np.int8))
+    _, pointer = binding.cuMemAlloc(64)
+    with pytest.raises(CudaAPIError, match="CUDA_ERROR_ILLEGAL_ADDRESS: far: out of bounds"):
+        far[1, 1](x, 1 << 30)
+    for use in (lambda: far[1, 1](x, 0), x.copy_to_host, cuda.synchronize, cuda.stream):
+        with pytest.raises(CudaAPIError, match=r"700.*an earlier launch failed"):
+            use()
+    assert code(binding.cuMemFree(pointer)) == code(binding.cuDeviceGetCount()) == "SUCCESS"
+    binding.cuDevicePrimaryCtxReset(0)
+    assert code(binding.cuMemAlloc(64)) == "SUCCESS"
 
 
 def test_memory_can_be_freed_while_another_thread_holds_the_lock(gpu: SimulatedGpu, binding: Binding) -> None:

@@ -182,7 +182,8 @@ def test_a_stray_access_names_line_block_and_thread() -> None:
     assert raised.value.code.name == "CUDA_ERROR_ILLEGAL_ADDRESS"
     line = stray.py_func.__code__.co_firstlineno + 2
     assert raised.value.line.endswith(f"test_programs.py:{line}")
-    saxpy[1, 32](1, x, x)  # and the program can continue
+    with pytest.raises(cuda.cudadrv.driver.CudaAPIError, match="an earlier launch failed"):
+        saxpy[1, 32](1, x, x)
 
 
 @pytest.mark.parametrize(

@@ -198,11 +198,40 @@ def test_kernels_that_torch_compiles_from_text(gpu: SimulatedGpu) -> None:
         add((1, 1, 1), (32, 1, 1), (torch.ones(3), 3.0, 2))
 
 
+@pytest.mark.parametrize(("text", "says"), [
+    ("*(int *)((char *)x + 2) = 1;", "misaligned address"), ("x[1 << 28] = 1;", "an illegal memory access"),
+    ("__trap();", "unspecified launch failure"),
+])  # fmt: skip
+def test_the_error_of_a_failed_launch_stays(gpu: SimulatedGpu, text: str, says: str) -> None:
+    if not hasattr(torch.cuda, "_compile_kernel") or not torch.version.cuda:
+        pytest.skip("not run: this torch compiles no kernels")
+    wrong = torch.cuda._compile_kernel(f'extern "C" __global__ void wrong(int *x) {{ {text} }}', "wrong")
+    x = torch.zeros(8, dtype=torch.int32, device="cuda")
+    for use in (lambda: wrong((1, 1, 1), (1, 1, 1), (x,)), lambda: wrong((1, 1, 1), (1, 1, 1), (x,)), x.sum, x.tolist):
+        with pytest.raises(RuntimeError, match=f"CUDA error: {says}"):
+            use()
+    gpu.reset()
+    assert torch.zeros(2, device="cuda").tolist() == [0, 0]
+
+
 def test_a_stream_as_a_context_is_the_current_one(gpu: SimulatedGpu) -> None:
     outer, inner = torch.cuda.Stream(), torch.cuda.Stream()
     with outer as entered, inner, outer:
         assert entered is outer and torch.cuda.current_stream() == outer
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
+
+
+def test_compiled_functions_say_once_that_they_run_as_written() -> None:
+    def line(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x + 1
+
+    x = torch.ones(3)
+    for _ in range(2):  # each GPU says it
+        with tw.simulated_gpu("a100"), pytest.warns(UserWarning, match="run eagerly") as said:
+            first, second = torch.compile(line), torch.compile(torch.nn.Linear(3, 2).cuda())
+            assert first(x.cuda()).tolist() == [3, 3, 3]
+            assert second(x.cuda()).is_cuda
+        assert len([one for one in said if "eagerly" in str(one.message)]) == 1
 
 
 def test_other_libraries_arrays_become_tensors(gpu: SimulatedGpu) -> None:

@@ -117,6 +117,32 @@ def test_float8_becomes_bfloat16(name: str) -> None:
         assert torch.equal(found.cpu().view(torch.int16), values.to(torch.bfloat16).view(torch.int16))
 
 
+@triton.jit
+def read_at(x, out, offset, B: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at + offset))
+
+
+@pytest.mark.parametrize("later", [
+    lambda x, out: read_at[(1,)](x, out, 0, B=32), lambda x, out: out.cpu(), lambda x, out: x + out,
+    lambda x, out: torch.zeros(3, device="cuda"), lambda x, out: torch.cuda.synchronize(),
+], ids=["launch", "copy", "operation", "allocation", "synchronize"])  # fmt: skip
+def test_nothing_runs_after_an_illegal_address(later: Any) -> None:
+    with tw.simulated_gpu("a100"):
+        x, out = torch.ones(32, device="cuda"), torch.zeros(32, device="cuda")
+        with pytest.raises(RuntimeError, match="700"):
+            read_at[(1,)](x, out, 1 << 28, B=32)
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="CUDA_ERROR_ILLEGAL_ADDRESS: an earlier launch failed"):
+                later(x, out)
+        assert x[3:].shape == (29,) and x.is_cuda  # no work of the device
+    with tw.simulated_gpu("a100"):
+        x, out = torch.ones(32, device="cuda"), torch.zeros(32, device="cuda")
+        with pytest.raises(ValueError, match="cpu tensor"):  # a launch that is refused breaks nothing
+            read_at[(1,)](x.cpu(), out, 0, B=32)
+        later(x, out)
+
+
 def test_a_program_of_several_blocks_runs_as_a_cluster(gpu: SimulatedGpu) -> None:
     x, y = torch.rand(2048, device="cuda"), torch.rand(2048, device="cuda")
     out = torch.zeros_like(x)

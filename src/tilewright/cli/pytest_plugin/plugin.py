@@ -15,6 +15,8 @@ import pluggy
 if TYPE_CHECKING:
     import pytest
 
+    from tilewright.simulate.device.gpu import SimulatedGpu
+
 #: The value of the option without a name.
 _ANY = "any"
 _HEADER = "tilewright-simulated-gpu"
@@ -87,7 +89,7 @@ def _start(config: pytest.Config, option: str | None, check: bool) -> None:
     config.add_cleanup(stack.close)
     if tests is not None:
         config.pluginmanager.register(tests, "tilewright-checked-tests")
-    config.pluginmanager.register(Header(f"simulated GPU: {device.record.name}"), _HEADER)
+    config.pluginmanager.register(Gpu(device), _HEADER)
 
 
 def _has_workers(config: pytest.Config) -> bool:
@@ -96,12 +98,16 @@ def _has_workers(config: pytest.Config) -> bool:
     return bool(named) and not os.environ.get("PYTEST_XDIST_WORKER")
 
 
-class Header:
-    """Shows which GPU is simulated."""
+class Gpu:
+    """Shows which GPU is simulated, and gives each test a device that works."""
 
-    def __init__(self, line: str) -> None:
-        self._line = line
+    def __init__(self, device: SimulatedGpu) -> None:
+        self._device = device
+
+    def pytest_runtest_setup(self) -> None:
+        """Forget that a kernel of an earlier test failed."""
+        self._device.broken = ""
 
     def pytest_report_header(self) -> str:
         """A line of pytest's report header."""
-        return self._line
+        return f"simulated GPU: {self._device.record.name}"

@@ -57,8 +57,7 @@ class Errors:
 
     def text(self, name: str) -> int:
         """The address of an error's text: the meaning of its name, and the last message if it is of this error."""
-        plain = name.removeprefix("CUDA_").removeprefix("ERROR_")
-        means = _TEXTS.get(plain, plain.replace("_", " ").lower())
+        means = meaning(name)
         message = self.last(code_of(name))
         return self.kept(f"{means}: {message}" if message else means)
 
@@ -67,6 +66,16 @@ class Errors:
         if len(self._kept) > _MOST_TEXTS:
             self._kept.clear()
         return ctypes.addressof(self._kept.setdefault(text, ctypes.create_string_buffer(text.encode())))
+
+
+def meaning(name: str) -> str:
+    """An error's text.
+
+    >>> meaning("CUDA_ERROR_MISALIGNED_ADDRESS")
+    'misaligned address'
+    """
+    plain = name.removeprefix("CUDA_").removeprefix("ERROR_")
+    return _TEXTS.get(plain, plain.replace("_", " ").lower())
 
 
 @memo

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import TilewrightError
-from tilewright.frontends.driver_binding import CALLS, UNLOCKED
+from tilewright.frontends.driver_binding import CALLS, UNLOCKED, WORKS
 from tilewright.frontends.libcuda import devices, graphs, launches, loading, tensor_maps, transfers
 from tilewright.frontends.libcuda.driver_calls import PROTOTYPES, SINCE
 from tilewright.frontends.libcuda.entries import DYNSYM, functions
@@ -66,6 +66,7 @@ class Server:
         gives = [(at, parameter.given) for at, parameter in enumerate(wanted.parameters) if parameter.given]
         takes = [(at, p.type in KERNELS) for at, p in enumerate(wanted.parameters) if not p.given]
         unlocked = (driver or wanted.name).partition("_v")[0] in UNLOCKED
+        works = WORKS.match(wanted.name) is not None
         errors = self.errors
 
         def call(*arguments: Any) -> int:
@@ -78,6 +79,8 @@ class Server:
                         return 0
                     if gpu is None and not any_time:
                         raise DriverError("CUDA_ERROR_NO_DEVICE", "no simulated GPU is installed")
+                    if gpu is not None and works:
+                        gpu.require_working()
                     given = [gpu.host.kernel(arguments[at] or 0) if k else arguments[at] or 0 for at, k in takes]
                     found = answer(gpu, *given) if gpu is None else _answered(gpu, answer, given, unlocked)
                 except BaseException as error:

@@ -120,8 +120,8 @@ class Answers:
         """
         runtime, name = caller.runtime, function.name
         has_error = function.returns in _RESULTS
-        if has_error and runtime.broken and name not in _ALWAYS:
-            return self._kept(caller, name, errors.code_of(runtime.broken))
+        if has_error and caller.gpu.broken and name not in _ALWAYS:
+            return self._kept(caller, name, errors.code_of(caller.gpu.broken))
         try:
             if has_error:
                 _in_order(caller, name)

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilewright.frontends.programs.runtime import STICKY, Runtime
+from tilewright.frontends.programs.runtime import Runtime
 from tilewright.simulate.device.caller import Host, Registered
-from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.gpu import STICKY, DriverError, SimulatedGpu
 from tilewright.simulate.device.launching import LaunchConfig, facts
 from tilewright.simulate.state import GLOBAL_BASE, SLACK_BYTES
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.frontends.libcuda.loading import Loaded, chosen
 from tilewright.simulate.device.caller import Registered
-from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.gpu import STICKY, DriverError, SimulatedGpu
 from tilewright.simulate.device.launching import Launcher, code_of
 from tilewright.simulate.device.linking import ObjectCode
 from tilewright.simulate.device.modules import Kernel
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from tilewright.frontends.programs.arrays import Elements
     from tilewright.frontends.programs.graph import Graph
 
-#: Errors after which a context is broken.
-STICKY = frozenset(
-    "CUDA_ERROR_ILLEGAL_ADDRESS CUDA_ERROR_ASSERT CUDA_ERROR_LAUNCH_TIMEOUT CUDA_ERROR_LAUNCH_FAILED "
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION CUDA_ERROR_MISALIGNED_ADDRESS".split()
-)
 #: Errors that programs use to find out what exists.
 _ASKED_FOR = frozenset({"CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_NOT_READY"})
 
@@ -76,7 +71,6 @@ class Runtime:
     captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph that it was last recorded in.
     notes: dict[Any, Any] = field(default_factory=dict)  #: State of calls, under keys of their own.
     in_graph: bool = False  #: Whether the work of a graph is running.
-    broken: str = ""  #: The error code that broke the context; "" for none.
     report: Callable[[str], None] = print  #: Takes the message of a failure.
 
     def array(self, handle: int) -> Elements:
@@ -139,7 +133,7 @@ class Runtime:
     def failed(self, error: DriverError) -> None:
         """Print why a call failed, once: if there is a message, and the error is not one that programs provoke."""
         if error.code in STICKY:
-            self.broken = error.code
+            self.gpu.broken = error.code
         text = str(error)
         if text not in (error.code, *self.gpu.said) and error.code not in _ASKED_FOR:
             self.gpu.said.add(text)

@@ -1,4 +1,4 @@
-"""Compiled functions run eagerly while a simulated GPU is installed.
+"""Compiled functions run eagerly while a simulated GPU is installed, which a warning says once.
 
 Its tensors are CPU tensors of a class that computes on the GPU's memory. `torch.compile` traces such a class with fake
 tensors, which have no memory, and would compile its inside in place of the operations. The machine code that it makes
@@ -9,14 +9,36 @@ Source: PyTorch, `torch.compiler.set_stance`.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
+from torch._dynamo import eval_frame
 
 from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.programs.numba_names import replaced
+
+_SAID = (
+    "functions of torch.compile run eagerly on the simulated GPU, as written: its Triton kernels are not generated, "
+    "so they are not checked, profiled or counted"
+)
+#: The function of `torch._dynamo.eval_frame` that applies the stance when a compiled function is called.
+_APPLIED = "_callback_from_stance"
 
 
-def installed(gpu: SimulatedGpu) -> AbstractContextManager[None]:
+@contextmanager
+def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Run compiled functions as written in the body of `with`."""
-    stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
-    return stance
+    apply: Any = getattr(eval_frame, _APPLIED, lambda _: None)
+
+    def eager(callback: Any) -> Any:
+        if callback not in (None, False) and _SAID not in gpu.said:
+            gpu.said.add(_SAID)
+            warnings.warn(_SAID, UserWarning, stacklevel=3)
+        return apply(callback)
+
+    rows = [("torch._dynamo.eval_frame", _APPLIED, eager)] if hasattr(eval_frame, _APPLIED) else []
+    with torch.compiler.set_stance("force_eager"), replaced(rows):
+        yield

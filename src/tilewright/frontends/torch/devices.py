@@ -11,6 +11,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from tilewright.frontends.libcuda.errors import meaning
+from tilewright.simulate.device.gpu import BrokenError, SimulatedGpu
+
 #: The one device.
 CUDA = torch.device("cuda", 0)
 #: Attribute of an empty storage on the device, which has no address.
@@ -20,6 +23,22 @@ _ANY_DEVICE = frozenset({"copy_", "data"})
 _INDEXING = frozenset({"__getitem__", "__setitem__", "index_put_", "index_put"})
 
 
+def require_working(gpu: SimulatedGpu) -> None:
+    """Reject work after a launch that broke the device.
+
+    Raises AcceleratorError, torch's; a RuntimeError in releases that have none.
+    """
+    try:
+        gpu.require_working()
+    except BrokenError as error:
+        raise _failed(f"{meaning(error.code)}\n{error}") from None
+
+
+def _failed(text: str) -> Exception:
+    error: Exception = getattr(torch, "AcceleratorError", RuntimeError)(f"CUDA error: {text}")
+    return error
+
+
 def require_only_gpu(device: Any) -> None:
     """Reject a device that does not exist: `cuda:1`, or its number.
 
@@ -27,7 +46,7 @@ def require_only_gpu(device: Any) -> None:
     """
     number = device if isinstance(device, int) else torch.device("cuda" if device is None else device).index
     if number is not None and number > 0:
-        raise getattr(torch, "AcceleratorError", RuntimeError)("CUDA error: invalid device ordinal")
+        raise _failed("invalid device ordinal")
 
 
 def marked(storage: Any) -> Any:

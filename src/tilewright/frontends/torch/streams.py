@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from tilewright.frontends.benchmarks import between, observer_for_events
-from tilewright.frontends.torch.devices import CUDA
+from tilewright.frontends.torch.devices import CUDA, require_working
 from tilewright.observe.profiling import Profiles
 from tilewright.simulate.device.gpu import Stream as GpuStream
 from tilewright.simulate.device.installed_gpu import current_gpu
@@ -136,6 +136,7 @@ def wait(device: Any = None) -> None:
     if gpu.capturing is not None:
         gpu.capturing.refuse("synchronize()")
     gpu.wait()
+    require_working(gpu)
 
 
 class Current(threading.local):

@@ -22,7 +22,7 @@ from torch.utils import _pytree
 
 from tilewright.frontends.torch import operators
 from tilewright.frontends.torch.captured import UNSET, captured
-from tilewright.frontends.torch.devices import CUDA, marked, refuse_mixed, require_only_gpu
+from tilewright.frontends.torch.devices import CUDA, marked, refuse_mixed, require_only_gpu, require_working
 from tilewright.frontends.torch.products import Product
 from tilewright.simulate.device.allocations import cuMemHostAlloc
 from tilewright.simulate.device.capturing import free
@@ -196,6 +196,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         if product is not None and any(observer.leaves_out for observer in gpu.observers):
             return _left_out(gpu, product)
         if not operation.is_view:
+            require_working(gpu)
             gpu.used(one.data_ptr() for one in given.values())
         if product is not None:
             return on_gpu(product.made(gpu.record))
@@ -236,6 +237,7 @@ DeviceTensor.__name__ = "tensor"
 def _read_by_host(tensor: DeviceTensor) -> None:
     """Tell observers that the host reads a tensor."""
     gpu = current_gpu()
+    require_working(gpu)
     gpu.used([tensor.data_ptr()])
     for observer in gpu.observers:
         observer.host_reads(fact("", tensor), source_line())
@@ -325,6 +327,7 @@ def pinned(gpu: SimulatedGpu, tensor: torch.Tensor) -> torch.Tensor:
 
 def allocated(gpu: SimulatedGpu, size_bytes: int, *, pinned: bool = False) -> torch.Tensor:
     """Bytes of simulated memory, freed when no tensor uses them any more."""
+    require_working(gpu)
     with gpu.call():
         Device(gpu).set_current()
         try:

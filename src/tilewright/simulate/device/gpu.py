@@ -32,6 +32,11 @@ QUARANTINE_BYTES = 256 << 20
 DEFAULT_STREAMS = frozenset({0, 1, 2})
 #: The default pool's handle; later ones count up from it.
 POOL = 0xB001
+#: Errors after which a device does no work until it is reset.
+STICKY = frozenset(
+    "CUDA_ERROR_ILLEGAL_ADDRESS CUDA_ERROR_ASSERT CUDA_ERROR_LAUNCH_TIMEOUT CUDA_ERROR_LAUNCH_FAILED "
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION CUDA_ERROR_MISALIGNED_ADDRESS".split()
+)
 _Thing = TypeVar("_Thing")
 
 
@@ -48,6 +53,14 @@ class EndedError(DriverError):
 
     def __init__(self, subject: str) -> None:
         super().__init__("CUDA_ERROR_CONTEXT_IS_DESTROYED", f"CUDA_ERROR_CONTEXT_IS_DESTROYED: {advice(subject)}")
+
+
+class BrokenError(DriverError):
+    """An earlier launch failed with an error that stays."""
+
+    def __init__(self, code: str) -> None:
+        advice = "an earlier launch failed, and nothing runs on a GPU after that; run the program again, or start a new"
+        super().__init__(code, f"{code}: {advice} simulated GPU")
 
 
 @dataclass(slots=True)
@@ -115,6 +128,7 @@ class SimulatedGpu:
         self.lock = threading.RLock()
         self.launches = self.primary_retained = 0
         self.closed = False
+        self.broken = ""  # the code of the error that stays until a reset
         self.process: int | None = None
         self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
         self.events: dict[int, Event] = {}
@@ -232,6 +246,11 @@ class SimulatedGpu:
         if not hasattr(self._thread, "contexts"):
             self._thread.contexts = []
         return self._thread.contexts  # type: ignore[no-any-return]
+
+    def require_working(self) -> None:
+        """Reject work after a launch that broke the device."""
+        if self.broken:
+            raise BrokenError(self.broken)
 
     def require_context(self) -> None:
         """Reject a call of a thread that has no current context."""
@@ -385,6 +404,7 @@ class SimulatedGpu:
         self.events.clear()
         self.streams = {number: Stream() for number in DEFAULT_STREAMS}
         self.capturing = None
+        self.broken = ""
         self.graphs.clear()
         self.primary_retained = 0
         self._handles_from = self.new_handle()

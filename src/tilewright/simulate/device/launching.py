@@ -32,7 +32,7 @@ from tilewright.errors import (
     TilewrightError,
 )
 from tilewright.simulate.device.capturing import OUTSIDE
-from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.gpu import STICKY, DriverError, SimulatedGpu
 from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.simulate.device.pending_work import Task, UsedBytes
@@ -138,6 +138,7 @@ class Launcher:
             try:
                 handle = int(getattr(stream, "handle", stream) or 0)
                 gpu.stream(handle)
+                gpu.require_working()
                 values = packed(program.parameters, arguments)
                 if gpu.capturing is not None:
                     self._captured(handle, noted, (stream, config, kernel, *values))
@@ -206,6 +207,8 @@ class Launcher:
         except TilewrightError as error:
             if isinstance(error, KernelError) and error.printed:
                 self._show(error.printed)
+            if code_of(error) in STICKY:
+                gpu.broken = code_of(error)
             raise self._failure(error) from None
 
     def _device(self, library: Library, workspace: int) -> Device:

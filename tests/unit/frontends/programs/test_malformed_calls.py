@@ -139,7 +139,7 @@ def test_calls_with_any_values_are_answered(gpu: SimulatedGpu, functions: Functi
     random_, program, ended = random.Random(seed), Program(gpu, functions, seed), 0
     for function in random_.choices(functions, k=300):
         given = words(*(random_.choice((*NUMBERS, *program.handles[-12:])) for _ in range(function.layout.size // 8)))
-        program.caller.runtime.broken = ""
+        program.caller.gpu.broken = ""
         try:
             program.call(function.name, given)
         except EndedConnection:

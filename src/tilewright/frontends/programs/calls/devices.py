@@ -30,7 +30,6 @@ def cudaGetDeviceFlags(call: Caller, flags: int) -> None:
 
 def cudaDeviceReset(call: Caller) -> None:
     """Destroy everything that the process has on the device."""
-    call.runtime.broken = ""
     call.gpu.reset()
     runtime = call.runtime
     for graphs in (runtime.graphs, runtime.captures, runtime.captured):
@@ -49,7 +48,7 @@ def cudaGetLastError(call: Caller) -> int:
 
 def cudaPeekAtLastError(call: Caller) -> int:
     """The last error of this thread."""
-    return errors.code_of(call.runtime.broken) if call.runtime.broken else call.last_error
+    return errors.code_of(call.gpu.broken) if call.gpu.broken else call.last_error
 
 
 def cudaDeviceGetCacheConfig(call: Caller, config: int) -> None:
