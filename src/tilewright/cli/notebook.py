@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from tilewright.simulate.observer import Observer
 
 #: Options of the commands that a cell does not have: the cell is the program, and its report appears below it.
-_NOT_OF_CELLS = {
-    "script": "SCRIPT", "module": "-m", "code": "-c", "json": "--json", "fail_on": "--fail-on",
-    "html": "--html", "force": "--force",
-}  # fmt: skip
+_NOT_OF_CELLS = {"script": "SCRIPT", "module": "-m", "code": "-c"} | {
+    option: f"--{option.replace('_', '-')}" for option in ("json", "fail_on", "html", "force")
+}
 
 
 def load_ipython_extension(shell: Any) -> None:

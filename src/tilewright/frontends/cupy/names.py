@@ -28,10 +28,8 @@ _COMPILER = "cupy.cuda.compiler"
 _WITH_RUNTIME = ("cupy_backends.cuda.api.runtime", "cupy.cuda.cub", "cupy.cuda.thrust")
 #: Functions for which CuPy contains machine code, by module.
 _MACHINE_CODE = {
-    "cupy.cuda.cub": (
-        "device_reduce", "device_segmented_reduce", "device_scan", "device_histogram", "device_csrmv",
-    ),
-}  # fmt: skip
+    "cupy.cuda.cub": ("device_reduce", "device_segmented_reduce", "device_scan", "device_histogram", "device_csrmv")
+}
 _OLDEST_BUILD = 12000
 
 

@@ -32,10 +32,17 @@ _KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
 class _Tensor(Structure):
     _fields_ = (
-        ("data", c_size_t), ("device", c_int32), ("number", c_int32), ("ndim", c_int32), ("code", c_uint8),
-        ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+        ("data", c_size_t),
+        ("device", c_int32),
+        ("number", c_int32),
+        ("ndim", c_int32),
+        ("code", c_uint8),
+        ("bits", c_uint8),
+        ("lanes", c_uint16),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
         ("offset", c_uint64),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,9 +30,11 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     calls = HostCalls(arrays)
     major, minor = gpu.record.compute_capability
     settings = {
-        "arch": f"sm_{major}{minor}{'a' * (major >= 9)}", "keep_ptx": True, "lineinfo": True,
+        "arch": f"sm_{major}{minor}{'a' * (major >= 9)}",
+        "keep_ptx": True,
+        "lineinfo": True,
         "disable_file_caching": True,
-    }  # fmt: skip
+    }
     for name, value in settings.items():
         yield _ENVIRONMENT, f"EnvironmentVarManager.{name}", _always(value)
     yield _ENVIRONMENT, "EnvironmentVarManager.dump_dir", property(_Folder(), lambda manager, value: None)

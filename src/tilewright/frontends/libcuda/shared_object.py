@@ -48,9 +48,14 @@ def shared_object(soname: str, names: Sequence[str], machine: str) -> bytes:
     code_end = code_at + _STUB_BYTES * (len(names) + 1)
     data_at = _up(code_end, _PAGE)
     entries = (
-        (_SONAME, soname_at), (_HASH, hash_at), (_SYMTAB, symbols_at), (_STRTAB, strings_at),
-        (_STRSZ, len(strings.data)), (_SYMENT, _SYMBOL_BYTES), (_NULL, 0),
-    )  # fmt: skip
+        (_SONAME, soname_at),
+        (_HASH, hash_at),
+        (_SYMTAB, symbols_at),
+        (_STRTAB, strings_at),
+        (_STRSZ, len(strings.data)),
+        (_SYMENT, _SYMBOL_BYTES),
+        (_NULL, 0),
+    )
     dynamic = b"".join(struct.pack("<QQ", *entry) for entry in entries)
     slots_at = data_at + len(dynamic)
     table = bytearray(_SYMBOL_BYTES)
@@ -62,14 +67,20 @@ def shared_object(soname: str, names: Sequence[str], machine: str) -> bytes:
     code = b"".join(_stub(machine, code_at + _STUB_BYTES * i, slots_at + 8 * i) for i in range(len(names)))
     code += _NOTHING[machine]
     segments = (
-        _segment(_LOAD, 5, 0, code_end), _segment(_LOAD, 6, data_at, len(dynamic) + 8 * len(names)),
-        _segment(_DYNAMIC, 6, data_at, len(dynamic)), _segment(_STACK, 6, 0, 0),
-    )  # fmt: skip
+        _segment(_LOAD, 5, 0, code_end),
+        _segment(_LOAD, 6, data_at, len(dynamic) + 8 * len(names)),
+        _segment(_DYNAMIC, 6, data_at, len(dynamic)),
+        _segment(_STACK, 6, 0, 0),
+    )
     made = bytearray(slots_at + 8 * len(names))
     parts = (
-        (0, _header(number) + b"".join(segments)), (hash_at, hashed), (symbols_at, table), (strings_at, strings.data),
-        (code_at, code), (data_at, dynamic),
-    )  # fmt: skip
+        (0, _header(number) + b"".join(segments)),
+        (hash_at, hashed),
+        (symbols_at, table),
+        (strings_at, strings.data),
+        (code_at, code),
+        (data_at, dynamic),
+    )
     for at, part in parts:
         made[at : at + len(part)] = part
     return bytes(made)

@@ -15,9 +15,17 @@ from tilewright.simulate.tensor_maps.encoding import AXES_MOST
 
 
 def cuTensorMapEncodeTiled(
-    gpu: SimulatedGpu, target: int, type_: int, rank: int, address: int, extents: int, strides: int, box: int,
-    steps: int, *modes: int,
-) -> None:  # fmt: skip
+    gpu: SimulatedGpu,
+    target: int,
+    type_: int,
+    rank: int,
+    address: int,
+    extents: int,
+    strides: int,
+    box: int,
+    steps: int,
+    *modes: int,
+) -> None:
     """Write a map of a tensor to 128 bytes."""
     if not target or not 1 <= rank <= AXES_MOST or not (extents and box and steps and (strides or rank == 1)):
         raise DriverError("CUDA_ERROR_INVALID_VALUE", "cuTensorMapEncodeTiled: the rank must be 1 to 5, no array null")

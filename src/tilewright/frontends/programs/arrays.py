@@ -51,10 +51,17 @@ class Elements:
         record = np.zeros(1, TEXTURE_RECORD)
         channels = [bits for bits in self.format[:4] if bits]
         fields = {
-            "address": self.address, "row_bytes": self.row_bytes, "plane_bytes": self.plane_bytes,
-            "extents": [max(one, 1) for one in self.extent], "channels": len(channels), "bits": channels[0],
-            "elements": self.format[4], "modes": [TEXTURES["clamp"]] * 3, "magic": TEXTURE_NUMBERS["magic"], **how,
-        }  # fmt: skip
+            "address": self.address,
+            "row_bytes": self.row_bytes,
+            "plane_bytes": self.plane_bytes,
+            "extents": [max(one, 1) for one in self.extent],
+            "channels": len(channels),
+            "bits": channels[0],
+            "elements": self.format[4],
+            "modes": [TEXTURES["clamp"]] * 3,
+            "magic": TEXTURE_NUMBERS["magic"],
+            **how,
+        }
         for name, value in fields.items():
             record[name] = value
         return record.tobytes()

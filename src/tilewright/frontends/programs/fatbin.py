@@ -57,8 +57,14 @@ def images(data: bytes) -> Iterator[Image]:
         while at + _ENTRY.size <= end:
             entry = _ENTRY.unpack_from(data, at)
             kind, head, taken, packed, architecture, flags, whole = (
-                entry[0], entry[2], entry[3], entry[4], entry[8], entry[11], entry[13]
-            )  # fmt: skip
+                entry[0],
+                entry[2],
+                entry[3],
+                entry[4],
+                entry[8],
+                entry[11],
+                entry[13],
+            )
             body = data[at + head : at + head + (packed or taken)]
             if kind == _PTX:
                 body = _plain(body, flags, whole)

@@ -57,9 +57,10 @@ def answered(names: Sequence[str]) -> tuple[Function, ...]:
     own = resources.files(__package__)
     with resources.as_file(own / "registration.hpp") as registration:
         known = {
-            **headers.functions(registration), **headers.functions(folder / "cuda_runtime_api.h"),
+            **headers.functions(registration),
+            **headers.functions(folder / "cuda_runtime_api.h"),
             **headers.functions(folder / "cuda.h"),
-        }  # fmt: skip
+        }
     return tuple(known[name] for name in sorted(names) if name in known)
 
 
@@ -91,8 +92,9 @@ def compiler() -> str:
     if found is None:
         raise MissingExtraError(
             "Running CUDA programs needs the host's C++ compiler, g++, which is not installed; install the system's "
-            "package: g++ (Debian, Ubuntu), gcc-c++ (Fedora), gcc (Arch), or gxx (conda)", "gpu",
-        )  # fmt: skip
+            "package: g++ (Debian, Ubuntu), gcc-c++ (Fedora), gcc (Arch), or gxx (conda)",
+            "gpu",
+        )
     return found
 
 
@@ -198,7 +200,7 @@ def _refused(functions: Sequence[Function]) -> str:
         "            name);",
         "    return 801;",
         "}",
-    ]  # fmt: skip
+    ]
     for header in ("cuda_runtime_api.h", "cuda.h"):
         symbols = dict(_VERSIONED.findall((folder / header).read_text("utf-8", "replace")))
         for name, function in headers.functions(folder / header).items():

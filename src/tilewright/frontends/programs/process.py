@@ -138,9 +138,8 @@ def run(made: Library, program: Path, argv: Sequence[str], gpu: SimulatedGpu, na
         descriptor = served.theirs.fileno()
         sys.stdout.flush()
         process = subprocess.Popen(
-            [name, *argv], executable=program.absolute(), pass_fds=[descriptor],
-            env=_environment(folder, descriptor),
-        )  # fmt: skip
+            [name, *argv], executable=program.absolute(), pass_fds=[descriptor], env=_environment(folder, descriptor)
+        )
         stack.callback(_end, process)
         try:
             status = served.until_end(process)
@@ -157,9 +156,11 @@ def _environment(folder: Path, descriptor: int) -> Mapping[str, str]:
     preload = [str(folder / NAMES[0]), before.get("LD_PRELOAD", "")]
     path = [str(folder), before.get("LD_LIBRARY_PATH", "")]
     return {
-        **before, _DESCRIPTOR: str(descriptor), "LD_PRELOAD": ":".join(filter(None, preload)),
+        **before,
+        _DESCRIPTOR: str(descriptor),
+        "LD_PRELOAD": ":".join(filter(None, preload)),
         "LD_LIBRARY_PATH": ":".join(filter(None, path)),
-    }  # fmt: skip
+    }
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -35,9 +35,15 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
     library.placed(folder)
     toolkit, made = toolkits.compiler(_PURPOSE), folder / "program"
     linked = [
-        "-lineinfo", "-cudart", "shared", f"-L{folder}", "-lcuda", "--compress-mode=none",
-        *(f"-L{place}" for place in toolkit.libraries), *options,
-    ]  # fmt: skip
+        "-lineinfo",
+        "-cudart",
+        "shared",
+        f"-L{folder}",
+        "-lcuda",
+        "--compress-mode=none",
+        *(f"-L{place}" for place in toolkit.libraries),
+        *options,
+    ]
     _compile(toolkit, source, gpu, made, linked)
     return made
 
@@ -55,9 +61,17 @@ def with_arrays(source: Path, gpu: Gpu, folder: Path, entry: str) -> Program:
 
 def _compile(toolkit: Toolkit, source: Path, gpu: Gpu, made: Path, options: Sequence[str]) -> None:
     command = [
-        str(toolkit.program("nvcc")), "-o", str(made), str(source.absolute()), f"-arch={architecture(gpu)}",
-        "-ccbin", compiler(), *toolkit.defines, *HEADERS, *options,
-    ]  # fmt: skip
+        str(toolkit.program("nvcc")),
+        "-o",
+        str(made),
+        str(source.absolute()),
+        f"-arch={architecture(gpu)}",
+        "-ccbin",
+        compiler(),
+        *toolkit.defines,
+        *HEADERS,
+        *options,
+    ]
     with announced("compiling", source.name):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     if done.returncode:

@@ -16,8 +16,18 @@ from tilewright.simulate.programs.numba_names import Row
 
 #: Factories with `pin_memory` that programs use.
 _FACTORIES = (
-    "empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "empty_like", "zeros_like", "empty_strided",
-)  # fmt: skip
+    "empty",
+    "zeros",
+    "ones",
+    "full",
+    "rand",
+    "randn",
+    "randint",
+    "arange",
+    "empty_like",
+    "zeros_like",
+    "empty_strided",
+)
 
 
 class Generator(torch.Generator):  # type: ignore[misc]

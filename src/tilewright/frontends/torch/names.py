@@ -53,11 +53,19 @@ class Properties:
         """The properties of a simulated GPU."""
         record = gpu.record
         return cls(
-            record.name, *record.compute_capability, gpu.memory.capacity_bytes, record.multiprocessors, 32,
-            record.launch.threads_per_block, record.threads_per_multiprocessor, record.registers_per_multiprocessor,
-            record.launch.shared_per_block_bytes, record.shared_per_block_optin_bytes,
-            record.shared_per_multiprocessor_bytes, record.l2_bytes,
-        )  # fmt: skip
+            record.name,
+            *record.compute_capability,
+            gpu.memory.capacity_bytes,
+            record.multiprocessors,
+            32,
+            record.launch.threads_per_block,
+            record.threads_per_multiprocessor,
+            record.registers_per_multiprocessor,
+            record.launch.shared_per_block_bytes,
+            record.shared_per_block_optin_bytes,
+            record.shared_per_multiprocessor_bytes,
+            record.l2_bytes,
+        )
 
 
 @contextmanager

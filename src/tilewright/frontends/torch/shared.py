@@ -20,10 +20,16 @@ def viewed(array: Any) -> DeviceTensor:
     assert described is not None
     kind = described.dtype
     words = np.dtype(f"i{kind.itemsize}") if kind.kind == "V" else kind  # bfloat16: its library names it
-    memory = SimpleNamespace(owner=array, __array_interface__={
-        "data": (address, False), "shape": described.shape, "strides": described.strides, "typestr": words.str,
-        "version": 3,
-    })  # fmt: skip
+    memory = SimpleNamespace(
+        owner=array,
+        __array_interface__={
+            "data": (address, False),
+            "shape": described.shape,
+            "strides": described.strides,
+            "typestr": words.str,
+            "version": 3,
+        },
+    )
     found = torch.from_numpy(np.asarray(memory))
     return on_gpu(found.view(getattr(torch, str(array.dtype))) if kind.kind == "V" else found)
 

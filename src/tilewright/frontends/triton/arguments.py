@@ -37,9 +37,12 @@ class Passed:
 
 
 def passed(
-    names: Sequence[str], types: Sequence[Any], given: Sequence[Any], maps: Iterator[Any],
+    names: Sequence[str],
+    types: Sequence[Any],
+    given: Sequence[Any],
+    maps: Iterator[Any],
     places: Iterator[int] | None = None,
-) -> Iterator[Passed]:  # fmt: skip
+) -> Iterator[Passed]:
     """Each parameter of the launch, in order; tuples are expanded, constants left out.
 
     `maps` has the compiler's data for each tensor descriptor; it is empty if the GPU has no tensor maps. `places`

@@ -50,15 +50,28 @@ def _of(value: Any, described: Mapping[str, Any]) -> bytes:
         )
     kind = "TFLOAT32" if getattr(value, "round_f32_to_tf32", False) else TYPES_OF_PTX[number]
     return tensor_map(
-        kind, value.base.data_ptr(), described["swizzle"], described["elem_size"], described["block_size"],
-        list(value.shape), value.strides, nan=getattr(value, "padding", "zero") == "nan",
-    )  # fmt: skip
+        kind,
+        value.base.data_ptr(),
+        described["swizzle"],
+        described["elem_size"],
+        described["block_size"],
+        list(value.shape),
+        value.strides,
+        nan=getattr(value, "padding", "zero") == "nan",
+    )
 
 
 def tensor_map(
-    kind: str, address: int, swizzle: int, element_bytes: int, box: Sequence[int], extents: Sequence[int],
-    steps: Sequence[int], *, nan: bool,
-) -> bytes:  # fmt: skip
+    kind: str,
+    address: int,
+    swizzle: int,
+    element_bytes: int,
+    box: Sequence[int],
+    extents: Sequence[int],
+    steps: Sequence[int],
+    *,
+    nan: bool,
+) -> bytes:
     """The bytes of a tensor map; `swizzle` is the driver's number, the outermost axis is first, steps count elements.
 
     Raises CudaAPIError: a rule of the driver is violated.

@@ -29,10 +29,10 @@ from tilewright.multiply.problem.primitives import letter
 
 #: Operations on booleans -> the same on words of booleans.
 _LOGIC = {
-    "parameter": "parameter", "copy": "copy", "invert": "invert",
-    "bitwise_and": "bitwise_and", "minimum": "bitwise_and",
-    "bitwise_or": "bitwise_or", "maximum": "bitwise_or", "bitwise_xor": "bitwise_xor",
-}  # fmt: skip
+    **{name: name for name in ("parameter", "copy", "invert", "bitwise_and", "bitwise_or", "bitwise_xor")},
+    "minimum": "bitwise_and",
+    "maximum": "bitwise_or",
+}
 #: A word's dtype, and the word of all true.
 WORD, _ALL = "uint32", 0xFFFFFFFF
 

@@ -150,10 +150,10 @@ def _extreme(name: str, relation: str, logic: str) -> dict[str, tuple[str, ...]]
     }
 
 
-_TRUNCATED = (
-    "icmp eq T $1, Z", "icmp eq T $1, A", "or M #0, #1", "select M #2, T O, T $1", "sdiv T $0, #3", "sub T Z, $0",
-    "select M #1, T #5, T #4", "select M #0, T Z, T #6",
-)  # fmt: skip
+_TRUNCATED = tuple(
+    "icmp eq T $1, Z; icmp eq T $1, A; or M #0, #1; select M #2, T O, T $1; sdiv T $0, #3; sub T Z, $0; "
+    "select M #1, T #5, T #4; select M #0, T Z, T #6".split("; ")
+)
 
 
 def _wrapped(operator: str) -> dict[str, str]:

@@ -25,9 +25,14 @@ from tilewright.simulate.machine.timing import timing
 MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF, TENSOR, COLUMNS = range(10)
 #: The units that these pipes are, but for tensor cores, whose work the machine counts.
 _OF_UNITS = {
-    names.ALU: INTEGER, names.FP64: DOUBLE, names.FP16: HALF, names.XU: SPECIAL, names.UNIFORM: UNIFORM,
-    names.BRANCH: BRANCH, names.TENSOR_MEMORY: COLUMNS,
-}  # fmt: skip
+    names.ALU: INTEGER,
+    names.FP64: DOUBLE,
+    names.FP16: HALF,
+    names.XU: SPECIAL,
+    names.UNIFORM: UNIFORM,
+    names.BRANCH: BRANCH,
+    names.TENSOR_MEMORY: COLUMNS,
+}
 UNITS = (names.FMA, *_OF_UNITS)
 _LANES = 16
 #: The numbers by the names of `opcodes.toml`.

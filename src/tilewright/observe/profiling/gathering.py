@@ -23,10 +23,13 @@ from tilewright.simulate.programs.program import Program
 _OPERATIONS = {Role.SUM: 1, Role.PRODUCT: 1, Role.MULTIPLY_ADD: 2}
 #: Field of Operations, and elements for each lane, by the PTX type at the end of an opcode.
 _KINDS = {
-    "f16": ("float16", 1), "bf16": ("float16", 1), "f16x2": ("float16", 2), "bf16x2": ("float16", 2),
-    "f32": ("float32", 1), "f32x2": ("float32", 2), "f64": ("float64", 1),
+    **dict.fromkeys(("f16", "bf16"), ("float16", 1)),
+    **dict.fromkeys(("f16x2", "bf16x2"), ("float16", 2)),
+    "f32": ("float32", 1),
+    "f32x2": ("float32", 2),
+    "f64": ("float64", 1),
     **{f"{letter}{bits}": ("integer", 1) for letter in "su" for bits in (16, 32, 64)},
-}  # fmt: skip
+}
 #: Field of Counts, by state space and kind of access.
 _ACCESSES = {
     (space, access): f"{space}_{access}s"

@@ -12,9 +12,10 @@ from tilewright.simulate.machine import Gpu
 
 #: Formats of elements, and the field of a GPU's record with the rate of each.
 _RATES = {
-    "f16": "f16", "bf16": "bf16", "tf32": "tf32", "f64": "f64", "s8": "s8", "u8": "s8", "e4m3": "f8", "e5m2": "f8",
-    "e3m2": "f8", "e2m3": "f8", "e2m1": "f8",
-}  # fmt: skip
+    **{name: name for name in ("f16", "bf16", "tf32", "f64", "s8")},
+    **dict.fromkeys(("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"), "f8"),
+    "u8": "s8",
+}
 #: The same by the kind of a product in tensor memory, of whose formats a register tells; with the bits of an element.
 _KINDS = {
     "kind::f16": ("f16", 16), "kind::tf32": ("tf32", 32), "kind::f8f6f4": ("f8", 8), "kind::i8": ("s8", 8),

@@ -16,10 +16,10 @@ from tilewright.simulate.machine.sizes import size_text
 #: Block sizes that have a row; JSON has every whole number of warps.
 BLOCKS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
 #: Names of resources, for the number of blocks that each allows.
-_NAMES = {
-    "warps": "warps", "registers": "registers", "shared": "shared memory", "blocks": "blocks", "barriers": "barriers",
-    "virtual": "virtual resources", "tensor memory": "tensor memory",
-}  # fmt: skip
+_NAMES = {name: name for name in ("warps", "registers", "blocks", "barriers", "tensor memory")} | {
+    "shared": "shared memory",
+    "virtual": "virtual resources",
+}
 #: The fields of a demand that a step changes, and their nouns.
 _CHANGES = (
     ("registers_per_thread", "registers"),

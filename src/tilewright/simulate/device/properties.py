@@ -47,14 +47,22 @@ def of(gpu: SimulatedGpu) -> dict[str, Any]:
     record = gpu.record
     return {
         **{field: _number(ATTRIBUTES.get(attribute, 0), record) for field, attribute in FIELDS.items()},
-        "name": record.name.encode(), "uuid": bytes.fromhex(Device(gpu, 0).uuid.replace("-", "")),
-        "totalGlobalMem": gpu.memory.capacity_bytes, "maxThreadsDim": record.launch.block_extents,
-        "maxGridSize": record.launch.grid_extents, "texturePitchAlignment": 32, "surfaceAlignment": 512,
-        "maxTexture1D": 131072, "maxTexture1DLinear": 1 << 28, "maxTexture2D": (131072, 65536),
+        "name": record.name.encode(),
+        "uuid": bytes.fromhex(Device(gpu, 0).uuid.replace("-", "")),
+        "totalGlobalMem": gpu.memory.capacity_bytes,
+        "maxThreadsDim": record.launch.block_extents,
+        "maxGridSize": record.launch.grid_extents,
+        "texturePitchAlignment": 32,
+        "surfaceAlignment": 512,
+        "maxTexture1D": 131072,
+        "maxTexture1DLinear": 1 << 28,
+        "maxTexture2D": (131072, 65536),
         "maxTexture3D": (16384,) * 3,
-        "maxTexture1DLayered": (32768, 2048), "maxTexture2DLayered": (32768, 32768, 2048), "hostNumaId": -1,
+        "maxTexture1DLayered": (32768, 2048),
+        "maxTexture2DLayered": (32768, 32768, 2048),
+        "hostNumaId": -1,
         "pciBusID": int(PCI[5:7], 16),
-    }  # fmt: skip
+    }
 
 
 def _number(value: Any, record: Any) -> int:

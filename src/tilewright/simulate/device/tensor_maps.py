@@ -23,9 +23,19 @@ _TYPE, _SWIZZLE = "CU_TENSOR_MAP_DATA_TYPE_", "CU_TENSOR_MAP_SWIZZLE_"
 
 
 def cuTensorMapEncodeTiled(
-    gpu: SimulatedGpu, type_: Any, rank: int, address: Any, extents: Any, strides: Any, box: Any, steps: Any,
-    interleave: Any, swizzle: Any, promotion: Any, fill: Any,
-) -> Any:  # fmt: skip
+    gpu: SimulatedGpu,
+    type_: Any,
+    rank: int,
+    address: Any,
+    extents: Any,
+    strides: Any,
+    box: Any,
+    steps: Any,
+    interleave: Any,
+    swizzle: Any,
+    promotion: Any,
+    fill: Any,
+) -> Any:
     """A map of a tensor, for copies of boxes."""
     call = "cuTensorMapEncodeTiled"
     tensor = _tensor(call, type_, rank, address, extents, strides, steps, (interleave, swizzle, fill))
@@ -33,9 +43,22 @@ def cuTensorMapEncodeTiled(
 
 
 def cuTensorMapEncodeIm2col(
-    gpu: SimulatedGpu, type_: Any, rank: int, address: Any, extents: Any, strides: Any, low: Any, high: Any,
-    channels: int, pixels: int, steps: Any, interleave: Any, swizzle: Any, promotion: Any, fill: Any,
-) -> Any:  # fmt: skip
+    gpu: SimulatedGpu,
+    type_: Any,
+    rank: int,
+    address: Any,
+    extents: Any,
+    strides: Any,
+    low: Any,
+    high: Any,
+    channels: int,
+    pixels: int,
+    steps: Any,
+    interleave: Any,
+    swizzle: Any,
+    promotion: Any,
+    fill: Any,
+) -> Any:
     """A map of images, for copies of pixels."""
     call, inner = "cuTensorMapEncodeIm2col", max(int(rank) - 2, 0)
     tensor = _tensor(call, type_, rank, address, extents, strides, steps, (interleave, swizzle, fill))
@@ -74,9 +97,15 @@ def _tensor(
     if not 1 <= int(rank) <= AXES_MOST or len(whole) != int(rank):
         raise _invalid(call, f"the rank must be 1 to {AXES_MOST}, and globalDim as long (got {rank}, {len(whole)})")
     return Encoding(
-        name, int(address or 0), whole, _numbers(strides, rank - 1), (), _numbers(steps, rank),
-        SWIZZLES[int(swizzle)], bool(int(fill)),
-    )  # fmt: skip
+        name,
+        int(address or 0),
+        whole,
+        _numbers(strides, rank - 1),
+        (),
+        _numbers(steps, rank),
+        SWIZZLES[int(swizzle)],
+        bool(int(fill)),
+    )
 
 
 def _name(call: str, kinds: Any, given: Any) -> str:

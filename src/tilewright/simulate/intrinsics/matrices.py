@@ -104,8 +104,13 @@ RECORDS = (
     *(_ldmatrix(count, trans) for trans in (False, True) for count in (1, 2, 4)),
     *(_stmatrix(count, trans) for trans in (False, True) for count in (1, 2, 4)),
     Record(
-        "movmatrix_trans", "movmatrix.sync.aligned.m8n8.trans.b16 turned, matrix;", (7, 5),
-        (Registers("matrix", "b32"),), "Transposes a matrix of 8 x 8 halves.", _MOVES, Registers("turned", "b32"),
+        "movmatrix_trans",
+        "movmatrix.sync.aligned.m8n8.trans.b16 turned, matrix;",
+        (7, 5),
+        (Registers("matrix", "b32"),),
+        "Transposes a matrix of 8 x 8 halves.",
+        _MOVES,
+        Registers("turned", "b32"),
     ),
     *(_mma(shape, of, sums) for shape in _SHAPES for of in shape.of for sums in shape.sums),
-)  # fmt: skip
+)

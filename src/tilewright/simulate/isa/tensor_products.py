@@ -16,9 +16,12 @@ from tilewright.simulate.state import KINDS, PRODUCTS
 rows = Table()
 
 _TYPES = {
-    "to": "b32", "a": "b32|b64", "b": "b64", "instruction": "b32", "adds": "pred", "off": "b32",
-    "sa": "b32", "sb": "b32", "meta": "b32", "zeros": "b64",
-}  # fmt: skip
+    **dict.fromkeys(("to", "instruction", "off", "sa", "sb", "meta"), "b32"),
+    "a": "b32|b64",
+    "b": "b64",
+    "adds": "pred",
+    "zeros": "b64",
+}
 _A = "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"
 _B = " ".join(f"collector::b{i}::{does}" for i in range(4) for does in ("fill", "use", "lastuse", "discard"))
 

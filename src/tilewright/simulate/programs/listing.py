@@ -19,9 +19,8 @@ from tilewright.simulate.ptx.tree import Function, Instruction, Module, Symbol, 
 #: Source: PTX ISA 9.5, 11.1.2 (`.target`), and what NVRTC 13.5 compiles for.
 _TARGETS = tuple(
     f"sm_{number}"
-    for number in (20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103,
-                   107, 110, 120, 121)
-)  # fmt: skip
+    for number in "20 21 30 32 35 37 50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 100 101 103 107 110 120 121".split()
+)
 #: The first with the suffix `a`, and with `f`.
 _FIRST_A, _FIRST_F = 90, 100
 

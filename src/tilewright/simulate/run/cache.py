@@ -25,10 +25,10 @@ def store(folder: Path | None, key: str, translation: Translation, code: bytes) 
 
 
 #: Fields of a translation that JSON keeps as they are.
-_PLAIN_FIELDS = (
-    "symbol", "warp_bytes", "points", "spins", "waits_for_blocks", "waits_in_calls", "prints", "slowness",
-    "counter_rows", "tallies", "multiples", "digest", "parts",
-)  # fmt: skip
+_PLAIN_FIELDS = tuple(
+    "symbol warp_bytes points spins waits_for_blocks waits_in_calls prints slowness "
+    "counter_rows tallies multiples digest parts".split()
+)
 
 
 def fingerprint() -> str:

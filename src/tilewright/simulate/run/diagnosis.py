@@ -117,9 +117,14 @@ class Diagnosis:
         inner = self._inner(site)
         at = f"in block {block}, thread {thread}, at {where}" + (f", in {within(inner)}" if inner else "")
         about: dict[str, Any] = {
-            "kernel": self.launch.program.name, "line": where, "inner": inner, "block": block, "thread": thread,
-            "opcode": site.opcode, "ptx_line": site.ptx_line,
-        }  # fmt: skip
+            "kernel": self.launch.program.name,
+            "line": where,
+            "inner": inner,
+            "block": block,
+            "thread": thread,
+            "opcode": site.opcode,
+            "ptx_line": site.ptx_line,
+        }
         return _ERRORS[field("fault_kind")](self, Fault(site, at, about, field, printed))
 
     def trapped(self, fault: Fault) -> KernelError:
@@ -174,10 +179,16 @@ class Diagnosis:
         text = mbarrier_faults.awaited_text(field("fault_got"), found)
         others = "".join(f"; {part}" for part in more if part)
         about: dict[str, Any] = {
-            "kernel": name, "line": where, "inner": self._inner(site), "block": block, "thread": thread,
-            "opcode": site.opcode, "ptx_line": site.ptx_line, "summary": f"`{site.opcode}` {text}, for ever",
+            "kernel": name,
+            "line": where,
+            "inner": self._inner(site),
+            "block": block,
+            "thread": thread,
+            "opcode": site.opcode,
+            "ptx_line": site.ptx_line,
+            "summary": f"`{site.opcode}` {text}, for ever",
             "fault": "mbarrier arrivals" if found.pending else "mbarrier bytes",
-        }  # fmt: skip
+        }
         return DeadlockError(
             f"{name}: block {block} cannot go on: no thread can complete what others wait for: thread {thread}, at "
             f"{where}, {text}; {count} warp{'s' * (count != 1)} wait{'s' * (count == 1)} for mbarriers{others}",

@@ -111,11 +111,18 @@ def _about(request: LaunchRequest, program: Program) -> Launch:
     """The requested launch, with extents of three numbers each that may break rules."""
     blocks, threads = extent.given(program.name, request.grid, request.block)
     return Launch(
-        program.name, program, blocks, threads, _whole(program.name, request.shared_bytes), gpu=request.target,
-        limits=request.limits or Limits(), seed=request.seed,
+        program.name,
+        program,
+        blocks,
+        threads,
+        _whole(program.name, request.shared_bytes),
+        gpu=request.target,
+        limits=request.limits or Limits(),
+        seed=request.seed,
         cooperative=request.cooperative or residency.waits_for_grid(program),
-        cluster=extent.cluster(program.name, request.cluster), written=(request.grid, request.block),
-    )  # fmt: skip
+        cluster=extent.cluster(program.name, request.cluster),
+        written=(request.grid, request.block),
+    )
 
 
 def _whole(name: str, shared_bytes: Any) -> int:
@@ -175,7 +182,10 @@ def _staged(
         if observers:
             about = replace(about, arguments=tuple(argument_facts(program, args, staged)))
         device = Device(
-            placed, observers, functools.partial(Program.from_ptx, program.ptx),
-            functools.partial(scene.allocate, written=False), scene.free,
-        )  # fmt: skip
+            placed,
+            observers,
+            functools.partial(Program.from_ptx, program.ptx),
+            functools.partial(scene.allocate, written=False),
+            scene.free,
+        )
         yield about, program.marshal(args, staged.address_of), device, staged

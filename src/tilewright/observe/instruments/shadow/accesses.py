@@ -18,10 +18,9 @@ from tilewright.observe.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYP
 from tilewright.simulate.events import CFunction, EventKind, Handler, Site, words
 from tilewright.simulate.isa import Role, role_of, table
 
-_FILES = (
-    "shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c", "clusters.c", "clocks.c",
-    "sent.c",
-)  # fmt: skip
+_FILES = tuple(
+    f"{name}.c" for name in "shared shared_quick global global_quick accesses flights clusters clocks sent".split()
+)
 #: The C files that judge accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
 #: State of a byte of local memory that belongs to no variable.

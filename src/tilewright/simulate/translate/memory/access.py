@@ -21,10 +21,7 @@ from tilewright.simulate.translate.lowering.emitter import Emitter, storage_type
 CLUSTER = "shared::cluster"
 
 #: A state space in an instruction's name, and its arena.
-_SPACES = {
-    "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": CLUSTER,
-    "local": "local", "param": "param",
-}  # fmt: skip
+_SPACES = {name: name for name in ("global", "shared", "local", "param")} | {"const": "global", CLUSTER: CLUSTER}
 #: Most loads in one joint event, so that instruments' tables stay small.
 _TOGETHER_MAX = 64
 #: Kinds of instructions that neither access memory nor wait.
