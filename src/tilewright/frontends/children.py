@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tilewright.frontends.frontend import replacing
 from tilewright.frontends.session import simulated_gpu
 from tilewright.ground.native import secure_files
 from tilewright.simulate.observer import Launch, Observer, Run
@@ -114,6 +115,7 @@ def in_children(
         launches = ChildLaunches(folder / "launched", os.getpid(), observer if child else None)
         wanted = {
             f"{_PREFIX}GPU": gpu,
+            f"{_PREFIX}PACKAGES": " ".join(replacing()),
             f"{_PREFIX}SEED": "" if seed is None else str(seed),
             f"{_PREFIX}LIMIT": "" if seconds is None else repr(seconds),
             f"{_PREFIX}NOTE": str(folder / "launched"),

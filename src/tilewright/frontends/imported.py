@@ -11,41 +11,26 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.machinery import ModuleSpec
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
+from tilewright.frontends.frontend import frontends, replacing
 from tilewright.frontends.libcuda.served import serve
 from tilewright.ground.native.interrupts import DeferredSigint
+from tilewright.simulate.device import internal_code
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.observer import Observer
 from tilewright.simulate.programs.numba_names import Row, replaced
 
-#: Package -> our module with `rows`, or with `installed` if more than names must be replaced.
-PACKAGES = MappingProxyType(
-    {
-        "numba.cuda": "tilewright.frontends.numba.names",
-        "cuda.bindings.driver": "tilewright.frontends.cuda_python.driver",
-        "cuda.bindings.nvrtc": "tilewright.frontends.cuda_python.nvrtc",
-        "cuda.bindings.runtime": "tilewright.frontends.cuda_python.runtime",
-        "cuda.core": "tilewright.frontends.cuda_python.compiling",
-        "numba_cuda_mlir.cuda": "tilewright.frontends.cuda_python.mlir",
-        "torch": "tilewright.frontends.torch.names",
-        "torch._dynamo": "tilewright.frontends.torch.compiling",
-        "triton": "tilewright.frontends.triton.names",
-        "cupy": "tilewright.frontends.cupy.names",
-        "cupy.cuda.jitify": "tilewright.frontends.cupy.jitify",
-        "cutlass": "tilewright.frontends.cute.names",
-    }
-)
-
 
 class Packages:
-    """A finder that leaves the search to others, and replaces names in the table's packages when they are loaded."""
+    """A finder that leaves the search to others, and replaces names in packages of front ends when they are loaded."""
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
         self._open = ExitStack()
-        self._waited_for = set(PACKAGES)
+        self._modules = replacing()
+        self._waited_for = set(self._modules)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """A package's spec that also replaces names after loading; None for any other module."""
@@ -68,7 +53,7 @@ class Packages:
 
     def put(self, package: str) -> None:
         """Replace the table's names of a loaded package."""
-        table = importlib.import_module(PACKAGES[package])
+        table = importlib.import_module(self._modules[package])
         with DeferredSigint():
             installed = table.installed if hasattr(table, "installed") else _named(table.rows)
             self._open.enter_context(installed(self._gpu))
@@ -93,14 +78,15 @@ def _is_loaded(name: str) -> bool:
 
 @contextmanager
 def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
-    """Install the simulated GPU in packages of the table, and in code that calls the driver in C, for a time."""
+    """Install the simulated GPU in packages of front ends, and in code that calls the driver in C, for a time."""
     serve()
     packages = Packages(gpu)
     try:
-        for name in filter(_is_loaded, PACKAGES):
+        for name in filter(_is_loaded, replacing()):
             packages.put(name)
         sys.meta_path.insert(0, packages)
-        yield
+        with internal_code.also(name for one in frontends() for name in (*one.internal, *one.replaces.values())):
+            yield
     finally:
         with DeferredSigint():
             if packages in sys.meta_path:
@@ -117,6 +103,7 @@ def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
 
 def _watching_rows() -> Iterator[Row]:
     """Names of loaded packages whose replacements report the host's uses of shared memory."""
-    for package in filter(_is_loaded, PACKAGES):
-        table = importlib.import_module(PACKAGES[package])
+    modules = replacing()
+    for package in filter(_is_loaded, modules):
+        table = importlib.import_module(modules[package])
         yield from table.watching_rows() if hasattr(table, "watching_rows") else ()

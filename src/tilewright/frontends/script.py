@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.frontends import target
+from tilewright.frontends.frontend import frontends
 from tilewright.frontends.target import NoProgramError, Target
+from tilewright.ground import installation
 from tilewright.ground.lazy_exports import up_to_others
 from tilewright.ground.native.interrupts import hidden
 from tilewright.ground.settings import debugging
@@ -124,6 +126,10 @@ def _failed(error: BaseException, status: int) -> Ended:
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_LOADING):
         frames = frames.tb_next
+    if isinstance(error, ModuleNotFoundError):
+        for one in frontends():
+            if any(package.split(".")[0] == error.name for package in one.replaces):
+                error.add_note(f"{one.name} can be installed with what it needs here: {installation.extra(one.extra)}")
     return Ended(status, error.with_traceback(frames), sys.excepthook)
 
 

@@ -22,7 +22,7 @@ def test_a_request_for_a_spec_alone_does_not_end_the_wait(monkeypatch: pytest.Mo
     table: Any = ModuleType("table_of_names")
     table.rows = lambda gpu: [("waited_for_here", "answer", 42)]
     monkeypatch.setitem(sys.modules, "table_of_names", table)
-    monkeypatch.setattr(imported, "PACKAGES", {"waited_for_here": "table_of_names"})
+    monkeypatch.setattr(imported, "replacing", lambda: {"waited_for_here": "table_of_names"})
     packages = imported.Packages(None)  # type: ignore[arg-type]
     monkeypatch.setattr(sys, "meta_path", [packages, *sys.meta_path])
     assert importlib.util.find_spec("waited_for_here") is not None

@@ -4,35 +4,47 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
+
+from tilewright.ground.native.memo import memo
+from tilewright.ground.native.nested import Nested
 
 #: The folder of this package; a user's folder may have any name, even this one or numba's.
 OURS = f"{Path(__file__).parents[2]}{os.sep}"
-_PACKAGES = (
-    "numba",
-    "numba.cuda",
-    "cuda.core",
-    "cuda.bindings",
-    "numpy",
-    "torch",
-    "triton",
-    "cupy",
-    "cupyx",
-    "numba_cuda_mlir",
-)
+
+
+@memo
+def _packages() -> Nested[tuple[str, ...]]:
+    return Nested()
+
+
+def also(packages: Iterable[str]) -> AbstractContextManager[None]:
+    """Count the code of packages as internal in the body of `with`."""
+    return _packages().within(tuple(packages))
 
 
 def internal_folders() -> tuple[str, ...]:
-    """Folders of this package and of the loaded packages that it uses, each with a separator at its end.
+    """Folders of this package and of the loaded packages that it uses, with a separator at the end; files of modules.
 
     >>> __file__.startswith(internal_folders())
     True
     >>> "/projects/tilewright/numba/program.py".startswith(internal_folders())
     False
     """
-    loaded = (sys.modules.get(name) for name in _PACKAGES)
-    return (OURS, *(f"{folder}{os.sep}" for module in loaded for folder in getattr(module, "__path__", ())))
+    loaded = (sys.modules.get(name) for name in ("numpy", *(_packages().innermost or ())))
+    return (OURS, *(place for module in loaded if module is not None for place in _places(module)))
+
+
+def _places(module: ModuleType) -> list[str]:
+    """The folders of a package, or the file of a module."""
+    folders = getattr(module, "__path__", None)
+    if folders is not None:
+        return [f"{folder}{os.sep}" for folder in folders]
+    file = getattr(module, "__file__", None)
+    return [file] if file else []
 
 
 def users_frame() -> FrameType | None:

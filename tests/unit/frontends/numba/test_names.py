@@ -21,6 +21,7 @@ import tilewright as tw
 from tilewright.errors import DeviceError
 from tilewright.frontends import imported
 from tilewright.frontends.driver_binding import CALLS
+from tilewright.frontends.frontend import replacing
 from tilewright.frontends.numba import names
 from tilewright.frontends.this_process import ThisProcess
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -104,7 +105,7 @@ def test_everything_is_restored_where_a_package_cannot_be_replaced(monkeypatch: 
     table: Any = ModuleType("failing_table")
     table.rows, before = rows, state()
     monkeypatch.setitem(sys.modules, "failing_table", table)
-    monkeypatch.setattr(imported, "PACKAGES", {**imported.PACKAGES, "json": "failing_table"})
+    monkeypatch.setattr(imported, "replacing", lambda: {**replacing(), "json": "failing_table"})
     with pytest.raises(DeviceError, match="another version") as raised, tw.simulated_gpu():
         pass
     assert (state(), installed_gpu()) == (before, None), raised  # which holds what the call had made
