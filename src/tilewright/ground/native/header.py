@@ -2,7 +2,7 @@
 
 Such a header holds `#include`, `#ifndef`, `#define NAME` and `#endif` lines, `//` comments, declarations, and
 
-- `enum { NAME = number, ... };`, one entry a line;
+- `enum NAME { ENTRY = number, ... };`, one entry a line, of one kind of thing;
 - `struct NAME { ... };`, one field a line: an integer of <stdint.h>, `float`, `double`, a struct defined above it or in
   an included header, or a pointer. Numbers in brackets after the name make it an array. An empty array, as the last
   field, takes no bytes.
@@ -29,6 +29,7 @@ _FORMATS = {
 }  # fmt: skip
 _POINTER = "u8"
 _COMMENT = re.compile(r"\s*//.*")
+_ENUM = re.compile(r"enum (?:\w+ )?\{")
 _ENTRY = re.compile(r"(\w+) = (-?\d+),")
 _STRUCT = re.compile(r"struct (\w+) \{")
 _FUNCTION = re.compile(r"\w+ \(\*(\w+)\)\(.*\);")
@@ -75,7 +76,7 @@ def header(path: Path) -> Header:
     texts = (part.read_text("utf-8") for part in reversed(sources(path)))
     lines = iter(_COMMENT.sub("", line).strip() for text in texts for line in text.splitlines())
     for line in lines:
-        if line == "enum {":
+        if _ENUM.fullmatch(line):
             for entry in iter(lines.__next__, "};"):
                 if entry:
                     name, number = _read(_ENTRY, entry, path)

@@ -10,25 +10,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
+// Sizes of the machine.
+enum tw_sizes {
     TW_LANES = 32,
+};
 
-    // What a warp's function returns, and what a warp's `status` holds.
+// What a warp's function returns, and what a warp's `status` holds.
+enum tw_warp_status {
     TW_READY = -1,
     TW_DONE = 0,
     TW_BLOCKED = 1,
     TW_YIELDED = 2,
     TW_FAULT = 3,
     TW_AWAITS = 4,  // an mbarrier's phase, which was not complete
+};
 
-    // What `tw_run` returns besides.
+// What `tw_run` returns besides.
+enum tw_run_result {
     TW_FINISHED = 10,  // the grid
     TW_STALLED = 11,   // a block waits for another
     TW_DEADLOCK = 12,  // nothing can move
     TW_STOPPED = 13,   // the launch was stopped, or the instruction limit is reached
     TW_PAUSED = 14,    // enough was run for now
+};
 
-    // Kinds of fault.
+// Kinds of fault.
+enum tw_fault_kind {
     TW_OUT_OF_BOUNDS = 1,
     TW_MISALIGNED = 2,
     TW_TRAP = 3,
@@ -62,24 +69,32 @@ enum {
     TW_TENSOR_PEER = 30,       // the other block of a pair is not there
     TW_STACK_FULL = 31,
     TW_STACK_POINTER = 32,
+};
 
-    // What instructions of one barrier do, as bits.
+// What instructions of one barrier do, as bits.
+enum tw_barrier_bits {
     TW_SYNC = 1,
     TW_ARRIVE = 2,
     TW_REDUCE = 4,
+};
 
-    // Barriers of a block. Source: PTX ISA, 9.7.13.1 ("sixteen barriers numbered 0..15").
+// Barriers of a block. Source: PTX ISA, 9.7.13.1 ("sixteen barriers numbered 0..15").
+enum tw_barrier_numbers {
     TW_BARRIERS = 16,
     // Behind them comes that of the block's cluster, at which warps only wait: arrivals are in the warps' records.
     TW_CLUSTER_BARRIER = 16,
+};
 
-    // Shared memories of a cluster's blocks are 2^24 bytes apart, in the order of their ranks. Source: machine code of
-    // sm_90, which adds the rank, shifted by 24, to each address of shared memory.
+// Shared memories of a cluster's blocks are 2^24 bytes apart, in the order of their ranks. Source: machine code of
+// sm_90, which adds the rank, shifted by 24, to each address of shared memory.
+enum tw_cluster_sizes {
     TW_RANK_SHIFT = 24,
     TW_CLUSTER_BLOCKS_MOST = 16,
+};
 
-    // Formats of the elements of matrices: of each the GPU has a rule, and five more: for m8n8k4 of float16, for
-    // products of a warpgroup of 8-bit floats, for those whose factors have 6 or 4 bits, and for those with scales.
+// Formats of the elements of matrices: of each the GPU has a rule, and five more: for m8n8k4 of float16, for
+// products of a warpgroup of 8-bit floats, for those whose factors have 6 or 4 bits, and for those with scales.
+enum tw_format {
     TW_F16 = 0,
     TW_BF16 = 1,
     TW_TF32 = 2,
@@ -91,34 +106,46 @@ enum {
     TW_MXF8F6F4 = 8,
     TW_MXF4 = 9,
     TW_RULES = 10,
+};
 
-    // Formats by those last rules, an element a byte.
+// Formats by those last rules, an element a byte.
+enum tw_byte_format {
     TW_E3M2 = 10,
     TW_E2M3 = 11,
     TW_E2M1 = 12,
+};
 
-    // How products are added.
+// How products are added.
+enum tw_adding {
     TW_FUSED = 0,   // in groups: aligned, cut off, and added exactly
     TW_HALVES = 1,  // as float16, by its rule, in two parts; then C is added
     TW_CHAINED = 2,  // one after another, each rounded to nearest
+};
 
-    // An mbarrier is 64 bits of shared memory: the arrivals that each phase takes, those that this one still waits for,
-    // the bytes of transactions that are pending (signed), and the phase, which counts from 0 modulo 8. Its parity is
-    // the lowest bit. Source: PTX ISA, 9.7.13.15.1 (counts of 1 to 2^20 - 1, bytes of -(2^20 - 1) to 2^20 - 1).
+// An mbarrier is 64 bits of shared memory: the arrivals that each phase takes, those that this one still waits for,
+// the bytes of transactions that are pending (signed), and the phase, which counts from 0 modulo 8. Its parity is
+// the lowest bit. Source: PTX ISA, 9.7.13.15.1 (counts of 1 to 2^20 - 1, bytes of -(2^20 - 1) to 2^20 - 1).
+enum tw_mbarrier_parts {
     TW_MBARRIER_PENDING_SHIFT = 20,
     TW_MBARRIER_BYTES_SHIFT = 40,
     TW_MBARRIER_PHASE_SHIFT = 61,
     TW_MBARRIER_MOST = 1048575,
+};
 
-    // What an arrival does besides, as bits.
+// What an arrival does besides, as bits.
+enum tw_mbarrier_bits {
     TW_MBARRIER_DROPS = 1,         // later phases take fewer
     TW_MBARRIER_EXPECTS = 2,       // it first adds to the bytes
     TW_MBARRIER_NO_COMPLETION = 4, // it must not complete the phase
+};
 
-    // Rounds of a block's warps in which each waits for an mbarrier without success, and nothing else happens.
+// Rounds of a block's warps in which each waits for an mbarrier without success, and nothing else happens.
+enum tw_await_limits {
     TW_AWAIT_ROUNDS = 10000,
+};
 
-    // What a product of a warpgroup does, as bits.
+// What a product of a warpgroup does, as bits.
+enum tw_wgmma_bits {
     TW_WGMMA_KEEPS = 1,      // adds to the result as it was
     TW_WGMMA_HALF = 2,       // C and D are float16
     TW_WGMMA_NEGATES_A = 4,
@@ -128,23 +155,33 @@ enum {
     TW_WGMMA_INTEGERS = 64,  // of 8 bits
     TW_WGMMA_BITS = 128,
     TW_WGMMA_SATURATES = 256,
+};
 
-    // Tensor memory of a block: lanes of so many columns of 32 bits, which are allocated in such units. Source: PTX
-    // ISA, 9.7.16.1 (tensor memory), 9.7.16.7.1 (tcgen05.alloc).
+// Tensor memory of a block: lanes of so many columns of 32 bits, which are allocated in such units. Source: PTX
+// ISA, 9.7.16.1 (tensor memory), 9.7.16.7.1 (tcgen05.alloc).
+enum tw_tensor_memory_sizes {
     TW_TENSOR_LANES = 128,
     TW_TENSOR_COLUMNS = 512,
     TW_TENSOR_UNIT = 32,
+};
 
-    // What lanes of tensor memory a load or store moves, by its shape, and what it does besides, as bits.
+// What lanes of tensor memory a load or store moves, by its shape.
+enum tw_move_shape {
     TW_MOVES_32X32 = 0,
     TW_MOVES_16X64 = 1,
     TW_MOVES_16X128 = 2,
     TW_MOVES_16X256 = 3,
     TW_MOVES_16X32X2 = 4,
+};
+
+// What such a load or store does besides, as bits.
+enum tw_move_bits {
     TW_MOVES_STORES = 1,
     TW_MOVES_HALVES = 2,  // a register is two columns of 16 bits
+};
 
-    // Kinds of products in tensor memory, and what they do, as bits.
+// Kinds of products in tensor memory.
+enum tw_product_kind {
     TW_KIND_F16 = 0,
     TW_KIND_TF32 = 1,
     TW_KIND_F8F6F4 = 2,
@@ -152,14 +189,20 @@ enum {
     TW_KIND_MXF8F6F4 = 4,
     TW_KIND_MXF4 = 5,
     TW_KIND_MXF4NVF4 = 6,
+};
+
+// What these products do, as bits.
+enum tw_product_bits {
     TW_TENSOR_A_HELD = 1,      // A is in tensor memory
     TW_TENSOR_PAIR = 2,        // of two blocks
     TW_TENSOR_STATIONARY = 4,  // .ws
     TW_TENSOR_DISABLES = 8,    // lanes, by a mask
     TW_TENSOR_BLOCK16 = 16,    // a scale for 16 elements, not 32
     TW_TENSOR_SPARSE = 32,     // half of each row of A is there
+};
 
-    // Why a descriptor is refused.
+// Why a descriptor is refused.
+enum tw_descriptor_error {
     TW_WRONG_VERSION = 0,
     TW_WRONG_SWIZZLE = 1,
     TW_WRONG_FORMAT = 2,
@@ -171,24 +214,32 @@ enum {
     TW_WRONG_MODE = 8,
     TW_WRONG_METADATA = 9,
     TW_WRONG_ZEROS = 10,
+};
 
-    // What a product of a sparse matrix does, as bits.
+// What a product of a sparse matrix does, as bits.
+enum tw_sparse_bits {
     TW_SPARSE_SIGNED_A = 1,
     TW_SPARSE_SIGNED_B = 2,
     TW_SPARSE_SATURATES = 4,
     TW_SPARSE_HALF = 8,  // C and D are float16
     TW_SPARSE_INTEGERS = 16,
+};
 
-    // Of a tensor map. Source: PTX ISA, 5.5.1 (tensors have 1 to 5 dimensions).
+// Of a tensor map. Source: PTX ISA, 5.5.1 (tensors have 1 to 5 dimensions).
+enum tw_tensor_map_sizes {
     TW_TENSOR_AXES = 5,
     TW_IMAGE_AXES = 3,  // at most: width, height and depth, between channels and the number of the image
+};
 
-    // What a copy of a tensor does, as bits.
+// What a copy of a tensor does, as bits.
+enum tw_tensor_copy_bits {
     TW_TENSOR_STORES = 1,
     TW_TENSOR_IMAGES = 2,  // by a map of images
     TW_TENSOR_OPERATION_SHIFT = 2,  // the operation, where elements of memory are combined with others
+};
 
-    // Types of elements, as the driver numbers those of tensors, and operations on them; 0 is none.
+// Types of elements, as the driver numbers those of tensors.
+enum tw_element_type {
     TW_UINT32 = 2,
     TW_INT32 = 3,
     TW_UINT64 = 4,
@@ -198,6 +249,10 @@ enum {
     TW_FLOAT64 = 8,
     TW_BFLOAT16 = 9,
     TW_TFLOAT32 = 11,
+};
+
+// Operations on elements; 0 is none.
+enum tw_operation {
     TW_ADD = 1,
     TW_MIN = 2,
     TW_MAX = 3,
@@ -206,8 +261,10 @@ enum {
     TW_AND = 6,
     TW_OR = 7,
     TW_XOR = 8,
+};
 
-    // Fields of a tensor map that kernels change.
+// Fields of a tensor map that kernels change.
+enum tw_map_field {
     TW_MAP_ADDRESS = 1,
     TW_MAP_RANK = 2,
     TW_MAP_BOX = 3,
@@ -218,55 +275,83 @@ enum {
     TW_MAP_INTERLEAVE = 8,
     TW_MAP_SWIZZLE = 9,
     TW_MAP_FILL = 10,
+};
 
+// How a tensor map of ours is known.
+enum tw_tensor_map_marks {
     TW_TENSOR_MAGIC = 1953525108,
+};
 
-    // Of a texture or a surface: how coordinates beyond its ends are read, and elements, with the driver's numbers.
+// How a texture or a surface of ours is known, and its axes.
+enum tw_texture_marks {
     TW_TEXTURE_MAGIC = 2021160020,
     TW_TEXTURE_AXES = 3,
+};
+
+// How coordinates beyond the ends of a texture or a surface are read, with the driver's numbers.
+enum tw_beyond {
     TW_WRAP = 0,
     TW_CLAMP = 1,
     TW_MIRROR = 2,
     TW_BORDER = 3,
+};
+
+// Elements of a texture, with the driver's numbers.
+enum tw_elements {
     TW_ELEMENTS_SIGNED = 0,
     TW_ELEMENTS_UNSIGNED = 1,
     TW_ELEMENTS_FLOAT = 2,
+};
 
-    // What a texture does with coordinates and elements, as bits.
+// What a texture does with coordinates and elements, as bits.
+enum tw_texture_bits {
     TW_TEXTURE_LINEAR = 1,      // neighbours are mixed
     TW_TEXTURE_NORMALIZED = 2,  // coordinates go from 0 to 1
     TW_TEXTURE_FRACTIONS = 4,   // integers are read as numbers from 0 or -1 to 1
+};
 
-    // How an instruction names an element: the axes, and these bits.
+// How an instruction names an element: the axes, and these bits.
+enum tw_coordinate_bits {
     TW_LAYERED = 4,
     TW_CUBE = 8,
     TW_INTEGERS = 16,  // coordinates are integers
     TW_GATHERS = 32,   // one component of four neighbours, whose number follows
     TW_GATHER_SHIFT = 6,
+};
 
-    // What an access of a surface does: the bytes of an element, and from these bits on their number and the rest.
+// What an access of a surface does: the bytes of an element, and from these bits on their number and the rest.
+enum tw_surface_bits {
     TW_SURFACE_COUNT_SHIFT = 4,
     TW_SURFACE_STORES = 128,
     TW_SURFACE_CLAMP = 256,
     TW_SURFACE_ZERO = 512,
+};
 
+// Limits of printing.
+enum tw_print_limits {
     TW_PRINT_TEXT_BYTES = 65536,  // most that is printed of a text
     // Arguments of a line; a directive behind them is printed as it is written. Source: CUDA C++ Programming Guide,
     // "Formatted Output" (limitations).
     TW_PRINT_ARGUMENTS = 32,
+};
 
-    // Where the generic addresses of a space begin, in units of 4 GiB.
+// Where the generic addresses of a space begin, in units of 4 GiB.
+enum tw_window {
     TW_SHARED_WINDOW = 1,
     TW_LOCAL_WINDOW = 2,
     TW_GLOBAL_WINDOW = 16,
+};
 
-    // The state space of the lanes' addresses in an access.
+// The state space of the lanes' addresses in an access.
+enum tw_space {
     TW_SPACE_GENERIC = 0,
     TW_SPACE_GLOBAL = 1,
     TW_SPACE_SHARED = 2,
     TW_SPACE_LOCAL = 3,
+};
 
-    // How much of a worker's stack called functions may fill; the rest is for one frame.
+// How much of a worker's stack called functions may fill; the rest is for one frame.
+enum tw_call_limits {
     TW_CALL_STACK_BYTES = 100663296,
 };
 
@@ -276,7 +361,7 @@ struct tw_warp;
 
 // How the GPU of a launch adds the products of a matrix instruction; one for each format of their elements.
 struct tw_tensor_rule {
-    int32_t way;       // one of the three above
+    int32_t way;       // of `tw_adding`
     int32_t group;     // products that are added at once, with C
     int32_t fraction;  // bits that terms keep below the largest exponent
     int32_t floor;     // least exponent that terms are aligned to

@@ -45,7 +45,7 @@ def read_by_us(path: Path) -> dict[str, int]:
 HARD = """
 #include <stddef.h>
 #include <stdint.h>
-enum {
+enum sizes {
     SMALL = -3,  // a comment
     MANY = 5,
 };

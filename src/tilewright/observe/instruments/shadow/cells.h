@@ -28,26 +28,34 @@
 
 #include "records.h"
 
-enum {
+// Numbers of threads and warps, and values of `who` with a meaning of their own.
+enum tw_who {
     TW_THREAD_MAX = 1024,
-    TW_SEVERAL_WARPS = 2047,
+    TW_WARPS_MAX = 32,
     TW_WHO_MASK = 2047,
+    TW_SEVERAL_WARPS = 2047,
+    TW_FLIGHT_WHO = 2046,
+    TW_FAR_WHO = 2044,
+    TW_SEVERAL_RANKS = 2043,  // several blocks of a cluster
+};
+
+// Parts of a cell, and the limits of what they hold.
+enum tw_cell_parts {
     TW_STRONG_BIT = 11,
     TW_SITE_SHIFT = 12,
     TW_SITE_MAX = 4095,
     TW_SITE_WORDS = 64,  // words with a bit for each site
     TW_CLOCK_SHIFT = 24,
     TW_BLOCK_SHIFT = 40,
-    TW_FLIGHT_WHO = 2046,
-    TW_FAR_WHO = 2044,
-    TW_SEVERAL_RANKS = 2043,  // several blocks of a cluster
     TW_FAR_CLOCK_BITS = 24,
     TW_FAR_CLOCK_MAX = 16777200,
     TW_CLOCK_MAX = 65534,
     TW_CLOCK_OUTGOING = 65535,  // of global memory into which a bulk copy may still be writing
     TW_BLOCK_MAX = 16777214,
+};
 
-    TW_WARPS_MAX = 32,
+// How much is followed of a block, of a warp, or of an access.
+enum tw_followed {
     TW_ROUNDS = 16,  // barriers of a block
     TW_FLIGHTS_MAX = 256,  // asynchronous copies of a warp that are followed at once
     TW_SOURCES_MAX = 64,   // of the youngest ones also what they read
@@ -56,20 +64,26 @@ enum {
     TW_SETTLED_MAX = 16,
     TW_PIECE_BYTES = 16,  // of what copies and products access
     TW_CELL_RUN = 8,  // cells of a row: one AVX-512 register
+};
 
-    // What unordered stores wrote to a cell of global memory: the value in the lower half, whether other values were
-    // written, a part of the hash of the W before them, and a bit that says that there is a value.
+// What unordered stores wrote to a cell of global memory: the value in the lower half, whether other values were
+// written, a part of the hash of the W before them, and a bit that says that there is a value.
+enum tw_stored_parts {
     TW_MIXED_BIT = 62,
     TW_PHASE_BITS = 30,
+};
 
-    // State of a byte of global memory: two bits, and the reason if neither is set.
+// State of a byte of global memory: two bits, and the reason if neither is set.
+enum tw_byte_state {
     TW_READABLE = 1,  // it has been written
     TW_WRITABLE = 2,
     TW_FREE = 0,
     TW_FREED = 16,
     TW_ROW_GAP = 32,
+};
 
-    // Kinds of defects.
+// Kinds of defects.
+enum tw_defect {
     TW_SHARED_GAP = 1,
     TW_SHARED_UNWRITTEN = 2,
     TW_SHARED_RACE = 3,
@@ -90,7 +104,6 @@ enum {
     TW_AWAY_LATE = 18,
     TW_GLOBAL_IN_FLIGHT = 19,
     TW_AWAY_SENT = 20,
-
     TW_SHARED_OBJECT = 32,
     TW_SHARED_ARRIVED = 33,
     TW_MBARRIER_UNSET = 34,
@@ -103,33 +116,45 @@ enum {
     TW_NOT_FENCED = 41,
     TW_DESCRIPTOR = 42,
     TW_MBARRIER_BUSY = 43,
+};
 
-    // How a descriptor differs from its matrix: another swizzle, another base offset, lines that are not the copied
-    // rows, or bytes that two lines share.
+// How a descriptor differs from its matrix: another swizzle, another base offset, lines that are not the copied
+// rows, or bytes that two lines share.
+enum tw_laid {
     TW_LAID_SWIZZLED = 1,
     TW_LAID_BASE = 2,
     TW_LAID_ROWS = 3,
     TW_LAID_TWICE = 4,
     TW_LAYOUT_OF_BYTES = 128,
+};
 
-    // Bulk copies of a block that are followed at once, and bits of what a copy does.
+// Bulk copies of a block that are followed at once.
+enum tw_bulk_limits {
     TW_BULKS_MAX = 256,
     TW_OUTGOING_MAX = 64,  // to global memory
     TW_BOX_WORDS = 24,
+};
+
+// What a bulk copy does, as bits.
+enum tw_bulk_bits {
     TW_FROM_GLOBAL = 1,
     TW_TO_GLOBAL = 2,
     TW_IS_TENSOR = 4,  // its bytes in global memory are a box of a tensor map
     TW_COMBINES = 8,   // it reduces into its target, element by element
     TW_FROM_REGISTERS = 16,  // its source is registers or zeros, so it reads no memory
+};
 
-    // The mbarriers of a block that are followed, and `who` in W of their bytes.
+// The mbarriers of a block that are followed, and `who` in W of their bytes.
+enum tw_watching {
     TW_WATCHED_MAX = 64,
     TW_MBARRIER_WHO = 2045,
+};
 
-    // Where a block's rows start. A row has the clocks of each block of the cluster. There are rows for what each warp
-    // knows, for what a barrier left for each warp, for each barrier, for the last two rounds of the cluster's barrier
-    // (in the first block only), and for each mbarrier's phase and the one before. Without mbarriers there are no rows
-    // from TW_NOW_ROW on. With them each row has two more, TW_TO_CAME and TW_TO_LANES further on: see `tw_some`.
+// Where a block's rows start. A row has the clocks of each block of the cluster. There are rows for what each warp
+// knows, for what a barrier left for each warp, for each barrier, for the last two rounds of the cluster's barrier
+// (in the first block only), and for each mbarrier's phase and the one before. Without mbarriers there are no rows
+// from TW_NOW_ROW on. With them each row has two more, TW_TO_CAME and TW_TO_LANES further on: see `tw_some`.
+enum tw_row_start {
     TW_KNOWN_ROW = 0,
     TW_INBOX_ROW = 32,
     TW_ROUND_ROW = 64,
@@ -142,8 +167,10 @@ enum {
     TW_NEAR_ROWS = 80,  // rows of warps and barriers, which a block keeps of itself too
     TW_VISITS_MAX = 1024,
     TW_SENT_MAX = 64,
+};
 
-    // The operations on an mbarrier, and bits that qualify them.
+// The operations on an mbarrier, and bits that qualify them.
+enum tw_mbarrier_operation {
     TW_MAKES = 0,
     TW_ENDS = 1,
     TW_COUNTS = 2,
@@ -154,16 +181,20 @@ enum {
     TW_OF_PARITY = 16,
     TW_EXPECTS = 32,
     TW_OF_COPIES = 64,
+};
 
-    // Bits of `how`: what an access does.
+// Bits of `how`: what an access does.
+enum tw_access_bits {
     TW_READS = 1,
     TW_WRITES = 2,
     TW_IS_STRONG = 4,
     TW_IS_COPY = 8,  // it writes later
     TW_BY_WARP = 16,  // its lanes count as their warp, because each reads a part of one operand
+};
 
-    // Calls of orders.py: one question, and events. TW_RELEASES and TW_IN_SHARED are further bits of an access: it
-    // releases by itself, and its address is in shared memory.
+// Calls of orders.py: one question, and events. TW_RELEASES and TW_IN_SHARED are further bits of an access: it
+// releases by itself, and its address is in shared memory.
+enum tw_order_call {
     TW_ASK = 0,
     TW_ACCESS = 1,
     TW_FENCE = 2,

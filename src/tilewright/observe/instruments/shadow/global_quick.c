@@ -169,7 +169,7 @@ static inline void foresee(const struct access *me)
 // The same for addresses that are known now only: each eight lanes must be in a row.
 static bool reads_runs(const struct access *me)
 {
-    enum { GROUPS = TW_LANES / TW_CELL_RUN, WIDEST_BYTES = 32 };
+    enum { GROUPS = (int)TW_LANES / TW_CELL_RUN, WIDEST_BYTES = 32 };
     struct tw_plain_row rows[GROUPS * WIDEST_BYTES] __attribute__((aligned(64)));
     const cells steps = {0, 1, 2, 3, 4, 5, 6, 7};
     uint64_t size = me->launch->cell_bytes, cells_each = me->bytes >> (size >> 1), count = 0;
