@@ -72,6 +72,62 @@ def test_operations_in_place_change_shape_and_strides(gpu: SimulatedGpu, change:
     assert x.tolist() == host.tolist() and (x + 1).tolist() == (host + 1).tolist()
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("size", [0, 2, 9], ids=["empty", "smaller", "larger"])
+def test_results_are_put_in_tensors_of_another_size(gpu: SimulatedGpu, size: int) -> None:
+    x, out, places = torch.tensor([3.0, 1.0, 2.0], device="cuda"), torch.empty(size, device="cuda"), torch.empty(
+        size, dtype=torch.int64, device="cuda"
+    )  # fmt: skip
+    assert torch.add(x, 1, out=out) is out and out.shape == (3,) and (out + 0).tolist() == [4, 2, 3]
+    torch.sort(x, out=(out, places))
+    assert out.tolist() == [1, 2, 3] and places.tolist() == [1, 2, 0]
+    for one in (out, places):
+        assert gpu.memory.extent(one.data_ptr()) is not None
+    grown = x.resize_(5)
+    assert grown is x and x.shape == (5,) and x[:3].tolist() == [3, 1, 2] and x.fill_(2).tolist() == [2] * 5
+    assert gpu.memory.extent(x.data_ptr()) is not None
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: x.new(2, 3), lambda x: x.new([1, 2]), lambda x: torch.ones(2).type_as(x), lambda x: x.new_tensor([1]),
+    lambda x: torch.from_dlpack(x.view(4)), lambda x: torch.ones(2).type(x.type()),
+])  # fmt: skip
+def test_tensors_like_one_on_the_device_are_there(gpu: SimulatedGpu, make: Any) -> None:
+    x = torch.ones(4, device="cuda", dtype=torch.float16)
+    made = make(x)
+    assert made.is_cuda and made.dtype == torch.float16 and gpu.memory.extent(made.data_ptr()) is not None
+
+
+def test_other_devices_and_layouts_are_not_taken_for_the_gpu(gpu: SimulatedGpu) -> None:
+    x = torch.eye(2, device="cuda")
+    assert x.to("meta").is_meta and torch.zeros_like(x, device="meta").is_meta
+    assert x.__dlpack_device__() == (2, 0) and torch.from_dlpack(x).data_ptr() == x.data_ptr()
+    with pytest.raises(NotImplementedError, match="must be dense"):
+        x.to_sparse()
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers(gpu: SimulatedGpu, kind: str) -> None:
+    layer, x = getattr(torch.nn, kind)(3, 4), torch.rand(5, 2, 3)
+    on_gpu = copy.deepcopy(layer).cuda()
+    found = on_gpu(x.cuda())[0]
+    assert torch.allclose(found.cpu(), layer(x)[0], atol=1e-6)
+    found.sum().backward()
+    assert on_gpu.weight_ih_l0.grad.is_cuda
+
+
+def test_states_of_random_numbers_and_statistics_of_memory(gpu: SimulatedGpu) -> None:
+    states = torch.cuda.get_rng_state_all()
+    first = torch.rand(3, device="cuda").tolist()
+    torch.cuda.set_rng_state_all(states)
+    assert torch.rand(3, device="cuda").tolist() == first and torch.cuda.initial_seed() == torch.initial_seed()
+    with torch.random.fork_rng():
+        torch.rand(1, device="cuda")
+    kept = torch.zeros(1000, device="cuda")
+    assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == torch.cuda.memory_allocated() >= kept.nbytes
+    assert "allocated_bytes.all.peak" in torch.cuda.memory_summary()
+
+
 def test_a_vector_times_a_matrix_is_a_vector(gpu: SimulatedGpu) -> None:
     a, b = torch.rand(3), torch.rand(3, 4)
     found = a.cuda() @ b.cuda()  # torch removes an axis of the product in place

@@ -26,6 +26,7 @@ from tilewright.frontends.torch.tensors import DeviceTensor, factory, to_device
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.host_side import Device, DeviceNumber
 from tilewright.simulate.programs.numba_names import Row, replaced
+from tilewright.simulate.run.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
     yield from (("torch.cuda", name, value) for name, value in _interface(gpu).items())
+    yield from (("torch.cuda.random", name, value) for name, value in _random().items())
     yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
     made = [("torch", name, _made_on_host(getattr(torch, name))) for name in ("tensor", "as_tensor", "asarray")]
     made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
@@ -99,6 +101,8 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield "torch", "_has_compatible_shallow_copy_type", _replaceable(torch._has_compatible_shallow_copy_type)
     yield "torch", "Tensor.to", _to(torch.Tensor.to)
     yield "torch", "Tensor.cuda", _cuda
+    yield "torch", "Tensor.type_as", lambda tensor, other: tensor.to(other)
+    yield "torch.backends.cudnn", "is_acceptable", lambda tensor: False  # it is machine code
     if hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
 
@@ -120,10 +124,7 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "is_bf16_supported": lambda including_emulation=True: record.compute_capability >= (8, 0),
         "empty_cache": lambda: None,
         **_memory(gpu),
-        "manual_seed": torch.default_generator.manual_seed,
-        "get_rng_state": lambda device="cuda": torch.default_generator.get_state(),
-        "set_rng_state": lambda new_state, device="cuda": torch.default_generator.set_state(new_state),
-        "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which the device uses
+        **_random(),
         "current_stream": current.current,
         "default_stream": current.default,
         "set_stream": current.set,
@@ -135,16 +136,45 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
     }
 
 
+def _random() -> dict[str, Any]:
+    """Those for random numbers, which `torch.cuda.random` has too: the CPU's generator makes the device's."""
+    return {
+        "manual_seed": torch.default_generator.manual_seed,
+        "get_rng_state": lambda device="cuda": torch.default_generator.get_state(),
+        "set_rng_state": lambda new_state, device="cuda": torch.default_generator.set_state(new_state),
+        "initial_seed": torch.default_generator.initial_seed,
+        "seed": torch.default_generator.seed,
+        "seed_all": torch.default_generator.seed,
+        "get_rng_state_all": lambda: [torch.default_generator.get_state()],
+        "set_rng_state_all": lambda new_states: torch.default_generator.set_state(new_states[0]),
+        "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which the device uses
+    }
+
+
 def _memory(gpu: SimulatedGpu) -> dict[str, Any]:
     """Those for amounts of memory: nothing is reserved that is not allocated."""
     memory = gpu.memory
     return {
+        "memory_stats": lambda device=None: _statistics(memory),
+        "memory_summary": lambda device=None, abbreviated=False: "\n".join(
+            f"{name}: {value:,}" for name, value in _statistics(memory).items()
+        ),
         "memory_allocated": lambda device=None: sum(size for _, size in memory.allocations()),
         "memory_reserved": lambda device=None: memory.allocated_bytes,
         "max_memory_allocated": lambda device=None: memory.peak_bytes,
         "max_memory_reserved": lambda device=None: memory.peak_bytes,
         "reset_peak_memory_stats": lambda device=None: setattr(memory, "peak_bytes", memory.allocated_bytes),
         "mem_get_info": lambda device=None: (memory.capacity_bytes - memory.allocated_bytes, memory.capacity_bytes),
+    }
+
+
+def _statistics(memory: Memory) -> dict[str, int]:
+    """The amounts by torch's names for them; those that do not exist here are left out."""
+    now = {"allocated_bytes": sum(size for _, size in memory.allocations()), "reserved_bytes": memory.allocated_bytes}
+    return {
+        f"{name}.all.{when}": size
+        for name, current in now.items()
+        for when, size in (("current", current), ("peak", memory.peak_bytes))
     }
 
 

@@ -39,6 +39,8 @@ def from_dlpack(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
 
     @functools.wraps(original)
     def made(ext_tensor: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if isinstance(ext_tensor, DeviceTensor):
+            return ext_tensor.detach()
         if isinstance(ext_tensor, torch.Tensor) or not hasattr(ext_tensor, "__cuda_array_interface__"):
             return original(ext_tensor, *args, **kwargs)
         return viewed(ext_tensor)

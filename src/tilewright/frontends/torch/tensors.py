@@ -97,6 +97,14 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         host = torch.empty(0, device="cpu").type(name.replace("torch.cuda.", "torch."))
         return (self if name.startswith("torch.cuda.") else self.cpu()).to(host.dtype)
 
+    def new(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """A tensor of its dtype, as `torch.Tensor.new`."""
+        return to_device(self.elements.new(*args, **kwargs))
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+        """A tensor of data, of its dtype and on its device unless others are given, as `torch.Tensor.new_tensor`."""
+        return torch.tensor(data, dtype=dtype or self.dtype, device=device or CUDA, requires_grad=requires_grad)
+
     def tolist(self) -> Any:
         """The elements as Python numbers."""
         return self.cpu().tolist()
@@ -109,6 +117,10 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             f"can't convert {CUDA} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
             "first."
         )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Its device for other libraries: number 0 of CUDA's kind, 2."""
+        return 2, 0
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         return self.numpy()
@@ -188,7 +200,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         if gpu.capturing is not None and not (operation.is_view or (in_place and operation.name() != "aten::resize_")):
             return captured(gpu.capturing, operation, args, kwargs, _unset)
         given = {id(one.elements): one for one in _tensors((args, kwargs)) if isinstance(one, DeviceTensor)}
-        if kwargs.get("device") is not None:
+        if kwargs.get("device") is not None and kwargs["device"].type != "meta":
             require_only_gpu(kwargs["device"])
             kwargs = {**kwargs, "device": torch.device("cpu")}
         plain_args, plain_kwargs = _pytree.tree_map(_elements, (tuple(args), kwargs))
@@ -200,17 +212,27 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             gpu.used(one.data_ptr() for one in given.values())
         if product is not None:
             return on_gpu(product.made(gpu.record))
-        written = [one.elements for one in _written(operation, args, kwargs)]
-        gpu.changes(one.data_ptr() for one in written)
-        results = _done(operation, plain_args, plain_kwargs)
+        written = list(_written(operation, args, kwargs))
+        gpu.changes(one.elements.data_ptr() for one in written)
+        try:
+            results = _done(operation, plain_args, plain_kwargs)
+        except RuntimeError as error:
+            if not written or "resize storage that is not resizable" not in str(error):
+                raise
+            for one in written:
+                one.elements = one.elements.clone()  # in memory of the host, which can grow
+                given[id(one.elements)] = one
+            again = _pytree.tree_map(_elements, (tuple(args), kwargs))  # kept: `given` has their numbers
+            results = _done(operation, *again)
         for one in written:
-            report_written(gpu, one)
+            _follow(one)
+            report_written(gpu, one.elements)
         if in_place:
             _lay_out_again(args[0])
         unset = operation.overloadpacket.__name__ in UNSET
 
         def on_device(one: Any) -> Any:
-            if not isinstance(one, torch.Tensor) or isinstance(one, DeviceTensor):
+            if not isinstance(one, torch.Tensor) or isinstance(one, DeviceTensor) or one.is_meta:
                 return one
             known = given.get(id(one))
             return on_gpu(one, unset=unset) if known is None else known
@@ -289,6 +311,10 @@ def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
 
     With `unset`, observers learn that nobody wrote its elements.
     """
+    if tensor.layout != torch.strided:
+        raise NotImplementedError(
+            f"tensors on the simulated GPU must be dense (got {tensor.layout}); use `to_dense()`, or work on the host"
+        )
     gpu, storage = current_gpu(), tensor.untyped_storage()
     if storage.nbytes() and gpu.memory.extent(storage.data_ptr()) is None:
         memory = allocated(gpu, storage.nbytes())
@@ -323,6 +349,16 @@ def pinned(gpu: SimulatedGpu, tensor: torch.Tensor) -> torch.Tensor:
         memory = allocated(gpu, storage.nbytes(), pinned=True)
         copy.set_(memory.untyped_storage(), copy.storage_offset(), copy.size(), copy.stride())
     return copy.copy_(tensor)
+
+
+def _follow(tensor: DeviceTensor) -> None:
+    """Give a tensor what an operation made of its elements, if that has another size or left simulated memory."""
+    elements = tensor.elements
+    with torch._C.DisableTorchFunctionSubclass():
+        if tensor.size() == elements.size() and tensor.data_ptr() == elements.data_ptr():
+            return
+    tensor.elements = on_gpu(elements).elements
+    _lay_out_again(tensor)
 
 
 def allocated(gpu: SimulatedGpu, size_bytes: int, *, pinned: bool = False) -> torch.Tensor:
