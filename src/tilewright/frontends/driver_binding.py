@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.frontends.libcuda.errors import errors
 from tilewright.simulate.device import allocations, contexts, modules, streams, tensor_maps
 from tilewright.simulate.device.gpu import BrokenError, DriverError, EndedError, SimulatedGpu
 from tilewright.simulate.device.launching import driver_error
@@ -26,7 +27,7 @@ UNLOCKED = frozenset(
 )
 #: Calls that a device refuses once a launch has broken it; the others free things, or ask about them.
 WORKS = re.compile(
-    r"cu(da)?(Malloc|Mem(Alloc|cpy|set|HostAlloc|HostRegister)|(Ctx|Device|Stream|Event)Synchronize|Launch|"
+    r"cu(da)?(Malloc|Mem(Alloc|cpy|set|HostAlloc|HostRegister)|(Ctx|Device|Stream|Event)Synchronize|(Graph)?Launch|"
     "(Stream|Event)(Create|Query|Record|Wait)|(Module|Library)Load)"
 )
 
@@ -76,6 +77,7 @@ class Binding:
 
         @functools.wraps(real)
         def refuse(*arguments: Any) -> tuple[Any, ...]:
+            errors().note("CUDA_ERROR_NOT_SUPPORTED", f"{name} is not implemented on the simulated GPU")
             return (self._real.CUresult.CUDA_ERROR_NOT_SUPPORTED,)
 
         return refuse

@@ -13,7 +13,7 @@ from numba.cuda.cudadrv.driver import CudaAPIError
 
 from tilewright.errors import TilewrightError
 from tilewright.frontends.driver_binding import Binding
-from tilewright.frontends.libcuda.served import _explained
+from tilewright.frontends.libcuda.marshalling import driver_error
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
 from tilewright.simulate.device.linking import ObjectCode
 from tilewright.simulate.device.modules import Library
@@ -174,4 +174,4 @@ def test_variables_that_do_not_fit(gpu: SimulatedGpu, declaration: str, expected
     gpu.contexts.append(0xC0DE)
     with pytest.raises((TilewrightError, DriverError)) as raised:
         Library.of(gpu, ObjectCode(text.encode(), "ptx"))
-    assert _explained(raised.value)[0] == expected
+    assert driver_error(raised.value).code == expected

@@ -123,13 +123,16 @@ def test_what_a_capture_forbids(driver: Driver) -> None:
     assert driver.code("cuStreamBeginCapture", 0, 0) == "STREAM_CAPTURE_UNSUPPORTED"
     assert driver.code("cuStreamEndCapture", stream) == "ILLEGAL_STATE"
     driver.cuStreamBeginCapture(stream, 0)
-    assert driver.code("cuStreamBeginCapture", other, 0) == "STREAM_CAPTURE_UNSUPPORTED"
+    assert driver.code("cuStreamBeginCapture", stream, 0) == "ILLEGAL_STATE"
     assert driver.code("cuStreamEndCapture", other) == "ILLEGAL_STATE"
     forked = driver.cuEventCreate(2)
     driver.cuEventRecord(forked, stream)
     driver.cuStreamWaitEvent(other, forked, 0)
-    for one in (stream, other):
-        assert driver.code("cuStreamSynchronize", one) == "STREAM_CAPTURE_UNSUPPORTED"
+    assert driver.code("cuStreamSynchronize", other) == "STREAM_CAPTURE_UNSUPPORTED"
+    assert int(driver.cuStreamIsCapturing(stream)) == 2, "the capture is invalid"
+    assert driver.code("cuMemsetD8Async", driver.cuMemAlloc(4), 1, 4, stream) == "STREAM_CAPTURE_INVALIDATED"
+    assert driver.code("cuStreamEndCapture", stream) == "STREAM_CAPTURE_INVALIDATED"
+    assert int(driver.cuStreamIsCapturing(stream)) == 0
 
 
 def test_memory_that_a_capture_frees_stays_until_its_graph_is_gone(driver: Driver, gpu: SimulatedGpu) -> None:

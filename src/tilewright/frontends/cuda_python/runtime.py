@@ -69,9 +69,11 @@ def _at(value: Any) -> int:
 
 
 def _word(value: Any) -> int:
-    """The C value of a Python object: a number, a handle, or the address of a buffer."""
+    """The C value of a Python object: a number, a handle, or the address of a buffer, a structure or handles."""
     if value is None:
         return 0
+    if hasattr(value, "getPtr"):
+        return int(value.getPtr())
     if not isinstance(value, bytes | bytearray | memoryview | np.ndarray):
         return int(value)
     return int(np.frombuffer(value, np.uint8).ctypes.data)

@@ -15,12 +15,12 @@ from typing import Any
 
 from tilewright.frontends.cute.arrays import Arrays
 from tilewright.frontends.libcuda import launches, loading
-from tilewright.frontends.libcuda.driver_calls import PROTOTYPES
 from tilewright.frontends.libcuda.errors import code_of
 from tilewright.frontends.libcuda.prototypes import Prototype, prototype
 from tilewright.frontends.libcuda.runtime_calls import OF_KERNELS
-from tilewright.frontends.libcuda.served import ANSWERS, Server
+from tilewright.frontends.libcuda.served import Server
 from tilewright.frontends.libcuda.static_runtime import answers, in_context
+from tilewright.frontends.libcuda.table import driver_calls, runtime_calls
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.launching import LaunchConfig, Launcher
 from tilewright.simulate.device.modules import Kernel
@@ -90,8 +90,10 @@ class HostCalls:
             ("cudaLaunchKernel(cudaFunction_t func, int gridX, int gridY, int gridZ, int blockX, int blockY, "
              "int blockZ, void *args, size_t shared, cudaStream_t stream)", self._launch_extents),
         )  # fmt: skip
-        of_kernels = ((text, ANSWERS[driver]) for text, driver in OF_KERNELS)
-        yield from ((prototype(text), in_context(answer), "") for text, answer in (*of_kernels, *own))
+        for wanted, answer, driver in runtime_calls(OF_KERNELS):
+            if answer is not None:
+                yield wanted, in_context(answer), driver
+        yield from ((prototype(text), in_context(answer), "") for text, answer in own)
 
     def _load(self, gpu: SimulatedGpu, *_: int) -> int:
         return loading.load(gpu, self._thread.ptx.encode())
@@ -128,9 +130,7 @@ class HostCalls:
 
 def _drivers() -> Iterator[tuple[Prototype, _Answer, str]]:
     """The driver's functions, by names without a version."""
-    for text in PROTOTYPES:
-        wanted = prototype(text)
-        plain = wanted.name.partition("_v")[0]
-        answer = ANSWERS.get(wanted.name) or ANSWERS.get(plain)
+    for wanted, answer in driver_calls():
         if answer is not None:
+            plain = wanted.name.partition("_v")[0]
             yield Prototype(plain, wanted.parameters), in_context(answer), plain

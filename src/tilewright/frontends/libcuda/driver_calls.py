@@ -171,9 +171,41 @@ PROTOTYPES: tuple[str, ...] = (
     "cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)",
     "cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)",
     "cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)",
-    "cuMemcpy2D_v2(const void *pCopy)",
-    "cuMemcpy2DUnaligned_v2(const void *pCopy)",
-    "cuMemcpy2DAsync_v2(const void *pCopy, CUstream hStream)",
+    "cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)",
+    "cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)",
+    "cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)",
+    "cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)",
+    "cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)",
+    "cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)",
+    "cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)",
+    "cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)",
+    "cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)",
+    "cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)",
+    "cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)",
+    "cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)",
+    "cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)",
+    "cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)",
+    "cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)",
+    "cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, "
+    "CUstream hStream)",
+    "cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, "
+    "CUstream hStream)",
+    "cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, "
+    "CUstream hStream)",
+    # Arrays, textures, surfaces
+    "cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)",
+    "cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)",
+    "cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)",
+    "cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)",
+    "cuArrayDestroy(CUarray hArray)",
+    "cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, "
+    "const CUDA_TEXTURE_DESC *pTexDesc, const void *pResViewDesc)",
+    "cuTexObjectDestroy(CUtexObject texObject)",
+    "cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)",
+    "cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject)",
+    "cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)",
+    "cuSurfObjectDestroy(CUsurfObject surfObject)",
+    "cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)",
     "cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)",
     "cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)",
     "cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)",
@@ -202,6 +234,56 @@ PROTOTYPES: tuple[str, ...] = (
     "CUgraph *graph_out, const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, "
     "size_t *numDependencies_out)",
     "cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)",
+    "cuGraphCreate(CUgraph *phGraph, unsigned int flags)",
+    "cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)",
+    "cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)",
+    "cuGraphGetNodes(CUgraph hGraph, void *nodes, void *numNodes)",
+    "cuGraphGetRootNodes(CUgraph hGraph, void *rootNodes, void *numRootNodes)",
+    "cuGraphGetEdges(CUgraph hGraph, void *from, void *to, void *numEdges)",
+    "cuGraphGetEdges_v2(CUgraph hGraph, void *from, void *to, void *edgeData, void *numEdges)",
+    "cuGraphNodeGetDependencies(CUgraphNode hNode, void *dependencies, void *numDependencies)",
+    "cuGraphNodeGetDependencies_v2(CUgraphNode hNode, void *dependencies, void *edgeData, void *numDependencies)",
+    "cuGraphNodeGetDependentNodes(CUgraphNode hNode, void *dependentNodes, void *numDependentNodes)",
+    "cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, void *dependentNodes, void *edgeData, void *numDependentNodes)",
+    "cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)",
+    "cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)",
+    "cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, "
+    "const CUgraphEdgeData *edgeData, size_t numDependencies)",
+    "cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)",
+    "cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, "
+    "const CUgraphEdgeData *edgeData, size_t numDependencies)",
+    "cuGraphDestroyNode(CUgraphNode hNode)",
+    "cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, "
+    "size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)",
+    "cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, "
+    "size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)",
+    "cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, "
+    "size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)",
+    "cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, "
+    "size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)",
+    "cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, "
+    "size_t numDependencies)",
+    "cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, "
+    "size_t numDependencies, CUgraph childGraph)",
+    "cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)",
+    "cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, "
+    "size_t numDependencies, void *nodeParams)",
+    "cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, "
+    "size_t numDependencies, CUdeviceptr dptr)",
+    "cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)",
+    "cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)",
+    "cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)",
+    "cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)",
+    "cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, "
+    "const CUDA_KERNEL_NODE_PARAMS *nodeParams)",
+    "cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, "
+    "CUcontext ctx)",
+    "cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, "
+    "const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)",
+    "cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)",
+    "cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, void *resultInfo)",
+    "cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)",
+    "cuDeviceGraphMemTrim(CUdevice device)",
     "cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)",
     "cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, void *instantiateParams)",
     "cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)",
@@ -228,6 +310,8 @@ SINCE: Mapping[str, int] = MappingProxyType(
     {
         "cuGetProcAddress_v2": 12000, "cuCtxCreate_v3": 11040, "cuCtxCreate_v4": 12050, "cuCtxGetDevice_v2": 13000,
         "cuMemPrefetchAsync_v2": 12020, "cuMemAdvise_v2": 12020,
-        "cuStreamGetCaptureInfo_v3": 12030,
+        "cuStreamGetCaptureInfo_v3": 12030, "cuGraphGetEdges_v2": 12030, "cuGraphNodeGetDependencies_v2": 12030,
+        "cuGraphNodeGetDependentNodes_v2": 12030, "cuGraphAddDependencies_v2": 12030,
+        "cuGraphRemoveDependencies_v2": 12030,
     }
 )  # fmt: skip

@@ -1,70 +1,232 @@
-"""Driver calls for graphs that are captured from a stream: its work is recorded, and runs when the graph is launched.
+"""Calls for graphs: nodes of work, which run when the graph is launched. `captures.py` has those of stream capture.
 
-One graph is captured at a time. Work of other streams becomes part of it by events, in the order of the calls.
-
-Source: CUDA Driver API, "Stream Management" and "Graph Management".
+Source: CUDA Driver API, "Graph Management"; CUDA Programming Guide, "CUDA Graphs".
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
 
-from tilewright.simulate.device.capturing import Capture
-from tilewright.simulate.device.gpu import DEFAULT_STREAMS, DriverError, SimulatedGpu
+from tilewright.frontends.libcuda.structures import Block, Fill, Started
+from tilewright.frontends.libcuda.transfers import copy_block
+from tilewright.simulate.device.allocations import copied, filled_rows
+from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.graphs import Graph, UserObject, Work, submit
 
 _MOVE = 1  #: `CU_GRAPH_USER_OBJECT_MOVE`.
+#: Offset of the size in `CUDA_MEM_ALLOC_NODE_PARAMS`; the address follows.
+_ALLOCATED_BYTES = 104
+_TYPES = {"kernel": 0, "copy": 1, "set": 2, "host": 3, "graph": 4, "empty": 5, "memory": 10, "free": 11}
+#: What differs between two graphs -> CUgraphExecUpdateResult.
+_DIFFERENCES: Mapping[str, int] = MappingProxyType({"": 0, "topology": 2, "type": 3})
+#: More nodes than a graph has.
+_MOST_NODES = 1 << 24
 
 
-def cuStreamBeginCapture(gpu: SimulatedGpu, stream: int, mode: int) -> None:
-    """Record a stream's work from now on."""
-    gpu.stream(stream)
-    if gpu.capturing is not None or stream in DEFAULT_STREAMS:
-        rule = "one stream is captured at a time, and not a default one"
-        raise DriverError("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", rule)
-    gpu.capturing = Capture(stream, gpu.new_handle())
+# -- graphs and nodes -------------------------------------------------------------------------------------------
 
 
-def cuStreamEndCapture(gpu: SimulatedGpu, stream: int) -> int:
-    """The graph of a stream's recorded work."""
-    found = gpu.capturing
-    if found is None or found.stream != stream:
-        raise DriverError("CUDA_ERROR_ILLEGAL_STATE", "no capture began with the stream")
-    gpu.capturing = None
-    if found.unjoined:
-        rule = "the first stream must wait for an event after the last work of each other one"
-        raise DriverError("CUDA_ERROR_STREAM_CAPTURE_UNJOINED", rule)
-    gpu.graphs[found.handle] = found
-    return int(found.handle)
+def cuGraphCreate(gpu: SimulatedGpu, flags: int) -> int:
+    """An empty graph."""
+    return gpu.graphs.name(Graph())
 
 
-def cuStreamIsCapturing(gpu: SimulatedGpu, stream: int) -> int:
-    """Whether a stream is captured."""
-    gpu.stream(stream)
-    return int(gpu.capturing is not None and stream in gpu.capturing.streams)
+def cuGraphClone(gpu: SimulatedGpu, graph: int) -> int:
+    """A copy of a graph, with nodes of its own."""
+    return _retained(gpu, gpu.graphs.clone(gpu.graphs.graph(graph)))
 
 
-def cuStreamGetCaptureInfo_v2(gpu: SimulatedGpu, stream: int) -> tuple[int, ...]:
-    """Whether a stream is captured, the capture's number, and its graph, whose nodes have no handles here."""
-    captured = cuStreamIsCapturing(gpu, stream)
-    handle = gpu.capturing.handle if captured else 0
-    return captured, handle, handle, 0, 0
+def cuGraphNodeFindInClone(gpu: SimulatedGpu, node: int, clone: int) -> int:
+    """The node of a clone for a node of the original."""
+    clones = gpu.graphs.graph(clone).clones
+    if node not in clones:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "the graph is no clone of the node's graph")
+    return clones[node]
 
 
-def cuStreamGetCaptureInfo_v3(gpu: SimulatedGpu, stream: int) -> tuple[int, ...]:
-    """As version 2, with the edges between nodes."""
-    return *cuStreamGetCaptureInfo_v2(gpu, stream), 0
+def cuGraphDestroy(gpu: SimulatedGpu, graph: int) -> None:
+    """Destroy a graph; instantiated graphs stay."""
+    if graph not in gpu.graphs.named:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "there is no such graph")
+    _ended(gpu, gpu.graphs.named.pop(graph))
 
 
-def cuThreadExchangeStreamCaptureMode(gpu: SimulatedGpu) -> int:
-    """The mode before, always the driver's default: here it forbids nothing."""
-    return 0
+def cuGraphGetNodes(gpu: SimulatedGpu, graph: int, nodes: int, count: int) -> None:
+    """A graph's nodes, or their number."""
+    _listed(gpu, list(gpu.graphs.graph(graph).nodes), nodes, count)
+
+
+def cuGraphGetRootNodes(gpu: SimulatedGpu, graph: int, nodes: int, count: int) -> None:
+    """The nodes that depend on no other."""
+    _listed(gpu, [handle for handle, node in gpu.graphs.graph(graph).nodes.items() if not node.after], nodes, count)
+
+
+def cuGraphGetEdges(gpu: SimulatedGpu, graph: int, first: int, then: int, count: int) -> None:
+    """A graph's edges, or their number."""
+    edges = [(one, handle) for handle, node in gpu.graphs.graph(graph).nodes.items() for one in sorted(node.after)]
+    if first and then:
+        for place, ends in zip((first, then), zip(*edges, strict=True), strict=False):
+            _written(gpu, ends, place, count)
+    gpu.host.pack("Q", count, len(edges))
+
+
+def cuGraphGetEdges_v2(gpu: SimulatedGpu, graph: int, first: int, then: int, data: int, count: int) -> None:
+    """A graph's edges, or their number; edges have no data."""
+    with _no_data(gpu, data, count):
+        cuGraphGetEdges(gpu, graph, first, then, count)
+
+
+def cuGraphNodeGetDependencies(gpu: SimulatedGpu, node: int, nodes: int, count: int) -> None:
+    """The nodes that a node depends on, or their number."""
+    _listed(gpu, sorted(gpu.graphs.of_node(node).nodes[node].after), nodes, count)
+
+
+def cuGraphNodeGetDependencies_v2(gpu: SimulatedGpu, node: int, nodes: int, data: int, count: int) -> None:
+    """The nodes that a node depends on, or their number; edges have no data."""
+    with _no_data(gpu, data, count):
+        cuGraphNodeGetDependencies(gpu, node, nodes, count)
+
+
+def cuGraphNodeGetDependentNodes(gpu: SimulatedGpu, node: int, nodes: int, count: int) -> None:
+    """The nodes that depend on a node, or their number."""
+    _listed(gpu, [handle for handle, one in gpu.graphs.of_node(node).nodes.items() if node in one.after], nodes, count)
+
+
+def cuGraphNodeGetDependentNodes_v2(gpu: SimulatedGpu, node: int, nodes: int, data: int, count: int) -> None:
+    """The nodes that depend on a node, or their number; edges have no data."""
+    with _no_data(gpu, data, count):
+        cuGraphNodeGetDependentNodes(gpu, node, nodes, count)
+
+
+def cuGraphNodeGetType(gpu: SimulatedGpu, node: int) -> int:
+    """The type of a node."""
+    return _TYPES[gpu.graphs.of_node(node).nodes[node].kind]
+
+
+def cuGraphAddDependencies(gpu: SimulatedGpu, graph: int, first: int, then: int, count: int) -> None:
+    """Make nodes run after others."""
+    for one, other in _edges(gpu, graph, first, then, count):
+        gpu.graphs.graph(graph).nodes[other].after.add(one)
+
+
+def cuGraphAddDependencies_v2(gpu: SimulatedGpu, graph: int, first: int, then: int, data: int, count: int) -> None:
+    """Make nodes run after others; the data of edges have no effect."""
+    cuGraphAddDependencies(gpu, graph, first, then, count)
+
+
+def cuGraphRemoveDependencies(gpu: SimulatedGpu, graph: int, first: int, then: int, count: int) -> None:
+    """Remove edges."""
+    for one, other in _edges(gpu, graph, first, then, count):
+        if one not in gpu.graphs.graph(graph).nodes[other].after:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE", "the graph has no such edge")
+        gpu.graphs.graph(graph).nodes[other].after.remove(one)
+
+
+def cuGraphRemoveDependencies_v2(gpu: SimulatedGpu, graph: int, first: int, then: int, data: int, count: int) -> None:
+    """Remove edges; the data of edges have no effect."""
+    cuGraphRemoveDependencies(gpu, graph, first, then, count)
+
+
+def cuGraphDestroyNode(gpu: SimulatedGpu, node: int) -> None:
+    """Remove a node from its graph, with its edges."""
+    graph = gpu.graphs.of_node(node)
+    del graph.nodes[node]
+    for one in graph.nodes.values():
+        one.after.discard(node)
+
+
+def cuGraphAddKernelNode(gpu: SimulatedGpu, graph: int, before: int, count: int, of: Started) -> int:
+    """Add a kernel launch."""
+    return _added(gpu, graph, before, count, "kernel", _launch(gpu, of))
+
+
+def cuGraphAddMemcpyNode(gpu: SimulatedGpu, graph: int, before: int, count: int, of: Block, context: int = 0) -> int:
+    """Add a copy of rows of planes."""
+    return _added(gpu, graph, before, count, "copy", _copy(gpu, of))
+
+
+def cudaGraphAddMemcpyNode1D(
+    gpu: SimulatedGpu, graph: int, before: int, count: int, target: int, source: int, size: int, kind: int
+) -> int:
+    """Add a copy of bytes."""
+    return _added(gpu, graph, before, count, "copy", lambda _: copied(gpu, target, source, size, kind))
+
+
+def cuGraphAddMemsetNode(gpu: SimulatedGpu, graph: int, before: int, count: int, of: Fill, context: int = 0) -> int:
+    """Add a fill of rows of elements."""
+    return _added(gpu, graph, before, count, "set", _fill(gpu, of))
+
+
+def cuGraphAddHostNode(gpu: SimulatedGpu, graph: int, before: int, count: int, of: tuple[int, int]) -> int:
+    """Add a call of a host function."""
+    return _added(gpu, graph, before, count, "host", _call(gpu, of))
+
+
+def cuGraphAddEmptyNode(gpu: SimulatedGpu, graph: int, before: int, count: int) -> int:
+    """Add an empty node."""
+    return _added(gpu, graph, before, count, "empty", lambda _: None)
+
+
+def cuGraphAddChildGraphNode(gpu: SimulatedGpu, graph: int, before: int, count: int, child: int) -> int:
+    """Add a graph as a node, in its present state."""
+    inner = gpu.graphs.clone(gpu.graphs.graph(child))
+    node = _added(gpu, graph, before, count, "graph", inner.run, inner)
+    gpu.graphs.graph(graph).memory |= inner.memory
+    return node
+
+
+def cuGraphChildGraphNodeGetGraph(gpu: SimulatedGpu, node: int) -> int:
+    """The graph that a node runs, which belongs to it."""
+    child = gpu.graphs.of_node(node).nodes[node].child
+    if child is None:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "the node runs no graph")
+    known = next((handle for handle, graph in gpu.graphs.named.items() if graph is child), None)
+    return gpu.graphs.name(child) if known is None else known
+
+
+def cuGraphAddMemAllocNode(gpu: SimulatedGpu, graph: int, before: int, count: int, parameters: int) -> int:
+    """Allocate memory for later nodes: its address is known at once, and it lives as long as a graph uses it."""
+    found = gpu.graphs.graph(graph)
+    address = gpu.allocate(gpu.host.unpacked("Q", parameters + _ALLOCATED_BYTES))
+    gpu.host.pack("Q", parameters + _ALLOCATED_BYTES + 8, address)
+    return _added(gpu, graph, before, count, "memory", gpu.graphs.allocated(found, address))
+
+
+def cuGraphAddMemFreeNode(gpu: SimulatedGpu, graph: int, before: int, count: int, address: int) -> int:
+    """Free memory that no later node uses."""
+    return _added(gpu, graph, before, count, "free", gpu.graphs.freed(gpu.graphs.graph(graph), address))
+
+
+def cuGraphKernelNodeSetParams(gpu: SimulatedGpu, node: int, of: Started) -> None:
+    """Change the launch of a node."""
+    _changed(gpu.graphs.of_node(node), node, "kernel", _launch(gpu, of))
+
+
+def cuGraphMemcpyNodeSetParams(gpu: SimulatedGpu, node: int, of: Block) -> None:
+    """Change the copy of a node."""
+    _changed(gpu.graphs.of_node(node), node, "copy", _copy(gpu, of))
+
+
+def cuGraphMemsetNodeSetParams(gpu: SimulatedGpu, node: int, of: Fill) -> None:
+    """Change the fill of a node."""
+    _changed(gpu.graphs.of_node(node), node, "set", _fill(gpu, of))
+
+
+def cuGraphHostNodeSetParams(gpu: SimulatedGpu, node: int, of: tuple[int, int]) -> None:
+    """Change the function of a node."""
+    _changed(gpu.graphs.of_node(node), node, "host", _call(gpu, of))
+
+
+# -- instantiated graphs ----------------------------------------------------------------------------------------
 
 
 def cuGraphInstantiateWithFlags(gpu: SimulatedGpu, graph: int, flags: int) -> int:
-    """A graph that can be launched; it stays when `graph` is destroyed."""
-    handle = gpu.new_handle()
-    gpu.graphs[handle] = _graph(gpu, graph)
-    return handle
+    """A graph that can be launched, in its present state; it stays when `graph` is destroyed."""
+    found = gpu.graphs.graph(graph)
+    found.order()  # there is one
+    return _retained(gpu, found.copied(), ready=True)
 
 
 def cuGraphInstantiateWithParams(gpu: SimulatedGpu, graph: int, parameters: int) -> int:
@@ -72,47 +234,74 @@ def cuGraphInstantiateWithParams(gpu: SimulatedGpu, graph: int, parameters: int)
     return cuGraphInstantiateWithFlags(gpu, graph, 0)
 
 
-def cuGraphUpload(gpu: SimulatedGpu, graph: int, stream: int) -> None:
+def cuGraphExecKernelNodeSetParams(gpu: SimulatedGpu, executable: int, node: int, of: Started) -> None:
+    """Change the launch of a node of an instantiated graph."""
+    _changed(gpu.graphs.executable(executable), node, "kernel", _launch(gpu, of))
+
+
+def cuGraphExecMemcpyNodeSetParams(gpu: SimulatedGpu, executable: int, node: int, of: Block, context: int = 0) -> None:
+    """Change the copy of a node of an instantiated graph."""
+    _changed(gpu.graphs.executable(executable), node, "copy", _copy(gpu, of))
+
+
+def cuGraphExecMemsetNodeSetParams(gpu: SimulatedGpu, executable: int, node: int, of: Fill, context: int = 0) -> None:
+    """Change the fill of a node of an instantiated graph."""
+    _changed(gpu.graphs.executable(executable), node, "set", _fill(gpu, of))
+
+
+def cuGraphExecHostNodeSetParams(gpu: SimulatedGpu, executable: int, node: int, of: tuple[int, int]) -> None:
+    """Change the function of a node of an instantiated graph."""
+    _changed(gpu.graphs.executable(executable), node, "host", _call(gpu, of))
+
+
+def cuGraphExecUpdate_v2(gpu: SimulatedGpu, executable: int, graph: int, result: int) -> None:
+    """Replace the work of an instantiated graph by that of a graph of the same form."""
+    found = gpu.graphs.executable(executable)
+    used = set(found.memory)
+    difference, mine, its = found.take(gpu.graphs.graph(graph).copied())
+    gpu.host.pack("i4x2Q", result, _DIFFERENCES[difference], mine, its)
+    if difference:
+        rule = f"a graph of the same form must replace an instantiated one (the {difference} differs)"
+        raise DriverError("CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", rule)
+    for address in used - found.memory:
+        gpu.graphs.unused(address)
+
+
+def cuGraphUpload(gpu: SimulatedGpu, executable: int, stream: int) -> None:
     """Prepare a launch; there is nothing to prepare."""
     gpu.stream(stream)
-    _graph(gpu, graph)
+    gpu.graphs.executable(executable)
 
 
-def cuGraphLaunch(gpu: SimulatedGpu, graph: int, stream: int) -> None:
-    """Do the recorded work."""
+def cuGraphLaunch(gpu: SimulatedGpu, executable: int, stream: int) -> None:
+    """Do the work of a graph."""
+    gpu.require_context()
+    found = gpu.graphs.executable(executable)
     gpu.stream(stream)
-    if gpu.capturing is not None:
-        raise DriverError("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "a graph within a graph is not implemented")
-    _graph(gpu, graph).replay()
+    if gpu.graphs.captured(stream) is None:
+        gpu.outstanding.queued(stream)
+    submit(gpu, stream, lambda where: gpu.graphs.run(found, where), "graph", found)
 
 
-def cuGraphDestroy(gpu: SimulatedGpu, graph: int) -> None:
-    """Forget a graph; those that can be launched stay."""
-    found = _graph(gpu, graph)
-    del gpu.graphs[graph]
-    if all(other is not found for other in gpu.graphs.values()):
-        for number, count in found.objects.items():
-            cuUserObjectRelease(gpu, number, count)
+def cuGraphExecDestroy(gpu: SimulatedGpu, executable: int) -> None:
+    """Destroy an instantiated graph."""
+    gpu.graphs.executable(executable)
+    _ended(gpu, gpu.graphs.ready.pop(executable))
 
 
-def cuGraphExecDestroy(gpu: SimulatedGpu, graph: int) -> None:
-    """Forget a graph that could be launched."""
-    cuGraphDestroy(gpu, graph)
+def cuDeviceGetGraphMemAttribute(gpu: SimulatedGpu, device: int, attribute: int, value: int) -> None:
+    """Bytes that graphs use or reserve."""
+    extents = [gpu.memory.extent(address) for address in gpu.graphs.memory]
+    gpu.host.pack("Q", value, sum(one[1] for one in extents if one is not None))
 
 
-@dataclass(slots=True)
-class UserObject:
-    """A program's object, and who is called when nothing refers to it any more."""
-
-    pointer: int
-    destroy: int
-    count: int
+# -- objects of a program ---------------------------------------------------------------------------------------
 
 
 def cuUserObjectCreate(gpu: SimulatedGpu, pointer: int, destroy: int, count: int, flags: int) -> int:
     """A program's object that graphs can keep."""
     number = gpu.new_handle()
-    gpu.user_objects[number] = UserObject(pointer, destroy, count)
+    gpu.graphs.objects[number] = UserObject(pointer, destroy, count)
     return number
 
 
@@ -126,13 +315,13 @@ def cuUserObjectRelease(gpu: SimulatedGpu, number: int, count: int) -> None:
     found = _object(gpu, number)
     found.count -= count
     if found.count <= 0:
-        del gpu.user_objects[number]
+        del gpu.graphs.objects[number]
         gpu.host.invoke(found.destroy, found.pointer)
 
 
 def cuGraphRetainUserObject(gpu: SimulatedGpu, graph: int, number: int, count: int, flags: int) -> None:
     """Keep an object with a graph; references are moved there, or new."""
-    found = _graph(gpu, graph)
+    found = gpu.graphs.graph(graph)
     if not flags & _MOVE:
         cuUserObjectRetain(gpu, number, count)
     found.objects[number] = found.objects.get(number, 0) + count
@@ -140,7 +329,7 @@ def cuGraphRetainUserObject(gpu: SimulatedGpu, graph: int, number: int, count: i
 
 def cuGraphReleaseUserObject(gpu: SimulatedGpu, graph: int, number: int, count: int) -> None:
     """Remove a graph's references to an object."""
-    found = _graph(gpu, graph)
+    found = gpu.graphs.graph(graph)
     if found.objects.get(number, 0) < count:
         raise DriverError("CUDA_ERROR_INVALID_VALUE", "the graph has fewer references to the object")
     found.objects[number] -= count
@@ -150,14 +339,94 @@ def cuGraphReleaseUserObject(gpu: SimulatedGpu, graph: int, number: int, count: 
 
 
 def _object(gpu: SimulatedGpu, number: int) -> UserObject:
-    found: UserObject | None = gpu.user_objects.get(number)
-    if found is None:
+    if number not in gpu.graphs.objects:
         raise DriverError("CUDA_ERROR_INVALID_VALUE", "there is no such object")
+    return gpu.graphs.objects[number]
+
+
+# -- what the calls share ---------------------------------------------------------------------------------------
+
+
+def _launch(gpu: SimulatedGpu, of: Started) -> Work:
+    return lambda stream: gpu.host.launch(gpu, stream, of.config, of.kernel, of.values)
+
+
+def _copy(gpu: SimulatedGpu, of: Block) -> Work:
+    return lambda _: copy_block(gpu, of)
+
+
+def _fill(gpu: SimulatedGpu, of: Fill) -> Work:
+    if of.element_bytes not in (1, 2, 4):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "an element must have 1, 2 or 4 bytes")
+    word = of.value.to_bytes(4, "little")[: of.element_bytes]
+    return lambda _: filled_rows(gpu, of.target, of.step, word, of.width, of.height)
+
+
+def _call(gpu: SimulatedGpu, of: tuple[int, int]) -> Work:
+    return lambda stream: gpu.host.call_back(gpu, stream, *of)
+
+
+def _added(
+    gpu: SimulatedGpu, graph: int, before: int, count: int, kind: str, work: Work, child: Graph | None = None
+) -> int:
+    """Add a node to a graph, after others."""
+    return gpu.graphs.new_node(gpu.graphs.graph(graph), kind, work, _handles(gpu, before, count), child)
+
+
+def _changed(graph: Graph, node: int, kind: str, work: Work) -> None:
+    if node not in graph.nodes or graph.nodes[node].kind != kind:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", f"the graph has no such node of kind {kind}")
+    graph.nodes[node].work = work
+
+
+def _handles(gpu: SimulatedGpu, address: int, count: int) -> tuple[int, ...]:
+    if not address:
+        return ()
+    if count > _MOST_NODES:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", f"a graph has fewer nodes (got {count:,})")
+    return gpu.host.words(count, address)
+
+
+def _edges(gpu: SimulatedGpu, graph: int, first: int, then: int, count: int) -> list[tuple[int, int]]:
+    """Edges in two arrays, whose nodes are all in the graph."""
+    found = list(zip(_handles(gpu, first, count), _handles(gpu, then, count), strict=True))
+    nodes = gpu.graphs.graph(graph).nodes
+    if not all(one in nodes and other in nodes and one != other for one, other in found):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "an edge must lead from a node of the graph to another one")
     return found
 
 
-def _graph(gpu: SimulatedGpu, handle: int) -> Capture:
-    found = gpu.graphs.get(handle)
-    if found is None:
-        raise DriverError("CUDA_ERROR_INVALID_VALUE", "there is no such graph")
-    return found
+def _listed(gpu: SimulatedGpu, handles: list[int], place: int, count: int) -> None:
+    """Write handles to an array of so many; then or instead their number."""
+    if place:
+        _written(gpu, handles, place, count)
+    gpu.host.pack("Q", count, len(handles))
+
+
+def _written(gpu: SimulatedGpu, handles: Iterable[int], place: int, count: int) -> None:
+    found = list(handles)[: gpu.host.unpacked("Q", count)]
+    gpu.host.pack(f"{len(found)}Q", place, *found)
+
+
+@contextmanager
+def _no_data(gpu: SimulatedGpu, data: int, count: int) -> Iterator[None]:
+    """Write the data of the edges that the body lists: 8 bytes of 0 each."""
+    wanted = gpu.host.unpacked("Q", count)
+    yield
+    if data:
+        gpu.host.write(data, bytes(8 * min(wanted, gpu.host.unpacked("Q", count))))
+
+
+def _retained(gpu: SimulatedGpu, graph: Graph, *, ready: bool = False) -> int:
+    """A handle for a copied graph, which refers to the program's objects too."""
+    for number, count in graph.objects.items():
+        cuUserObjectRetain(gpu, number, count)
+    return gpu.graphs.name(graph, ready=ready)
+
+
+def _ended(gpu: SimulatedGpu, graph: Graph) -> None:
+    """Release what a graph kept: objects, and memory that no other graph uses and no launch left allocated."""
+    for number, count in graph.objects.items():
+        cuUserObjectRelease(gpu, number, count)
+    for address in graph.memory:
+        gpu.graphs.unused(address)

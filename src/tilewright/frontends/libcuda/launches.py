@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tilewright.frontends.libcuda.loading import offsets
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.launching import LaunchConfig
 from tilewright.simulate.device.modules import Kernel, KernelAttributes
 from tilewright.simulate.machine import suggestions
@@ -78,8 +79,7 @@ def launch(
     """Run a kernel with the present values at its parameters' addresses."""
     gpu.require_context()
     values = values_at(gpu, kernel, parameters, extra)
-    host = gpu.host
-    host.submit(gpu, stream, lambda where: gpu.host.launch(gpu, where, config, kernel, values), "kernel")
+    submit(gpu, stream, lambda where: gpu.host.launch(gpu, where, config, kernel, values), "kernel")
 
 
 def values_at(gpu: SimulatedGpu, kernel: Kernel, parameters: int, extra: int = 0) -> Sequence[bytes]:
@@ -113,7 +113,7 @@ def _buffer(gpu: SimulatedGpu, extra: int) -> int:
 
 def cuLaunchHostFunc(gpu: SimulatedGpu, stream: int, function: int, data: int) -> None:
     """Call a host function when the stream's work is done."""
-    gpu.host.submit(gpu, stream, lambda where: gpu.host.call_back(gpu, where, function, data), "host")
+    submit(gpu, stream, lambda where: gpu.host.call_back(gpu, where, function, data), "host")
 
 
 def cuOccupancyMaxPotentialBlockSize(

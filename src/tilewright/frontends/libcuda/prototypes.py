@@ -26,10 +26,33 @@ _TYPES: Mapping[str, Any] = MappingProxyType(
 )  # fmt: skip
 _HANDLES = frozenset(
     "CUdeviceptr CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUmemoryPool CUlinkState "
-    "CUhostFn CUstreamCallback CUgraph CUgraphExec CUuserObject CUarray CUtexObject CUsurfObject CUoccupancyB2DSize "
-    "cudaStream_t cudaEvent_t cudaMemPool_t cudaHostFn_t cudaStreamCallback_t cudaFunction_t cudaGraph_t "
-    "cudaGraphExec_t cudaArray_t cudaLibrary_t cudaKernel_t cudaTextureObject_t cudaSurfaceObject_t".split()
+    "CUhostFn CUstreamCallback CUgraph CUgraphExec CUgraphNode CUuserObject CUarray CUtexObject CUsurfObject "
+    "CUoccupancyB2DSize cudaStream_t cudaEvent_t cudaMemPool_t cudaHostFn_t cudaStreamCallback_t cudaFunction_t "
+    "cudaGraph_t cudaGraphExec_t cudaGraphNode_t cudaUserObject_t cudaArray_t cudaLibrary_t cudaKernel_t "
+    "cudaTextureObject_t cudaSurfaceObject_t cudaSymbol_t".split()
 )
+
+
+class Extent(ctypes.Structure):
+    """`cudaExtent`, and three words in general."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in ("width", "height", "depth"))
+
+
+class Pitched(ctypes.Structure):
+    """`cudaPitchedPtr`."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in ("address", "step", "width", "rows"))
+
+
+#: Structures that are passed by value; and those that calls fill, with their bytes.
+_BY_VALUE: Mapping[str, Any] = MappingProxyType({"cudaExtent": Extent, "cudaPitchedPtr": Pitched})
+_FILLED: Mapping[str, Any] = MappingProxyType(
+    {
+        "CUDA_ARRAY_DESCRIPTOR": 24, "CUDA_ARRAY3D_DESCRIPTOR": 40, "CUDA_RESOURCE_DESC": 144, "CUDA_TEXTURE_DESC": 104,
+        "cudaChannelFormatDesc": 20, "cudaExtent": 24, "cudaResourceDesc": 144, "cudaTextureDesc": 72,
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +101,13 @@ def _parameter(text: str) -> Parameter:
     is_address = "const" in found["type"].split("*")[0] and stars == 1
     if is_address or (stars == 1 and plain in ("void", "char")):
         return Parameter(found["name"], f"{plain} *", ctypes.c_void_p)
-    given = ctypes.c_size_t if stars > 1 else _native(plain)
+    given = ctypes.c_size_t if stars > 1 else ctypes.c_char * _FILLED[plain] if plain in _FILLED else _native(plain)
     return Parameter(found["name"], plain, ctypes.c_void_p, given)
 
 
 def _native(type_: str) -> Any:
     if type_ in _TYPES:
         return _TYPES[type_]
+    if type_ in _BY_VALUE:
+        return _BY_VALUE[type_]
     return ctypes.c_size_t if type_ in _HANDLES else ctypes.c_int

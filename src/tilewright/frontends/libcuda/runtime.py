@@ -9,11 +9,14 @@ import ctypes
 from contextlib import suppress
 from typing import Any
 
-from tilewright.frontends.libcuda import transfers
+from tilewright.frontends.libcuda import launches, loading, transfers
+from tilewright.frontends.libcuda.structures import Block, Side
 from tilewright.ground.native.memo import bounded
 from tilewright.simulate.device import allocations, contexts, properties, streams
-from tilewright.simulate.device.gpu import EndedError, SimulatedGpu
+from tilewright.simulate.device.gpu import DriverError, EndedError, SimulatedGpu
 from tilewright.simulate.device.host_side import Device
+from tilewright.simulate.device.launching import LaunchConfig
+from tilewright.simulate.device.modules import Kernel
 from tilewright.simulate.device.pending_work import LEGACY
 
 #: Fields of `cudaDeviceProp`: `s` is `size_t`, `u` unsigned, a number is an array of that many `int`, else an `int`.
@@ -35,6 +38,9 @@ cooperativeMultiDeviceLaunch:- sharedMemPerBlockOptin:s pageableMemoryAccessUses
 directManagedMemAccessFromHost maxBlocksPerMultiProcessor accessPolicyMaxWindowSize reservedSharedMemPerBlock:s
 """
 _UNREGISTERED, _PINNED, _DEVICE, _MANAGED = range(4)  # cudaMemoryType
+_MAPS_HOST = 8  # cudaDeviceMapHost
+#: `cudaFuncAttributes`, and the driver's attribute number for each field.
+_NEEDS, _NEEDED = "3Q13i64x", (1, 2, 3, 0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 14)
 
 
 @bounded(2)
@@ -78,6 +84,31 @@ def cudaDeviceCanAccessPeer(gpu: SimulatedGpu, device: int, peer: int) -> int:
     return contexts.cuDeviceCanAccessPeer(gpu, device, peer)
 
 
+def cudaChooseDevice(gpu: SimulatedGpu, wanted: int) -> int:
+    """The device that fits the properties best."""
+    return 0
+
+
+def cudaSetDeviceFlags(gpu: SimulatedGpu, flags: int) -> None:
+    """Set how the host waits; no effect here."""
+    gpu.host.device_flags = flags
+
+
+def cudaGetDeviceFlags(gpu: SimulatedGpu) -> int:
+    """How the host waits."""
+    return gpu.host.device_flags | _MAPS_HOST
+
+
+def cudaDeviceGetCacheConfig(gpu: SimulatedGpu) -> int:
+    """The preference for first-level cache or shared memory: none."""
+    return 0
+
+
+def cudaDeviceGetSharedMemConfig(gpu: SimulatedGpu) -> int:
+    """The width of banks: four bytes."""
+    return 1
+
+
 def cudaDeviceReset(gpu: SimulatedGpu) -> None:
     """Destroy everything on the device."""
     gpu.reset()
@@ -109,7 +140,7 @@ def cudaMalloc(gpu: SimulatedGpu, size: int) -> int:
 
 def cudaMallocAsync(gpu: SimulatedGpu, size: int, stream: int) -> int:
     """Device memory, in a stream; a size of 0 is no error."""
-    return transfers.cuMemAllocAsync(gpu, size, stream) if size else 0
+    return int(allocations.cuMemAllocAsync(gpu, size, stream)) if size else 0
 
 
 def cudaMallocFromPoolAsync(gpu: SimulatedGpu, size: int, pool: int, stream: int) -> int:
@@ -179,20 +210,104 @@ def cudaMemcpyAsync(gpu: SimulatedGpu, target: int, source: int, size: int, kind
     allocations.copy_in(gpu, stream, target, source, size, kind)
 
 
-def cudaMemcpy2D(
-    gpu: SimulatedGpu, target: int, target_step: int, source: int, source_step: int, width: int, height: int, kind: int
-) -> None:
-    """Copy rows."""
-    transfers.copy_rows_in(gpu, LEGACY, target, target_step, source, source_step, width, height, kind)
-    gpu.outstanding.synchronised(LEGACY)
-
-
 def cudaMemcpy2DAsync(
     gpu: SimulatedGpu, target: int, target_step: int, source: int, source_step: int, width: int, height: int, kind: int,
     stream: int,
 ) -> None:  # fmt: skip
     """Copy rows, in a stream."""
-    transfers.copy_rows_in(gpu, stream, target, target_step, source, source_step, width, height, kind)
+    sides = Side(target, target_step, height), Side(source, source_step, height)
+    transfers.cuMemcpy3DAsync(gpu, Block(*sides, width, height, 1, kind), stream)
+
+
+cudaMemcpy2D = transfers.waiting(cudaMemcpy2DAsync)
+
+
+def cudaMalloc3D(gpu: SimulatedGpu, extent: tuple[int, int, int]) -> tuple[tuple[int, ...]]:
+    """Pitched device memory for rows of planes."""
+    width, height, depth = extent
+    step = transfers.row_bytes(width)
+    return ((cudaMalloc(gpu, step * height * depth), step, width, height),)
+
+
+def cudaMemset3DAsync(
+    gpu: SimulatedGpu, place: tuple[int, ...], value: int, extent: tuple[int, int, int], stream: int
+) -> None:
+    """Set bytes of planes, in a stream."""
+    transfers.fill_planes(gpu, stream, place, bytes([value & 0xFF]), extent)
+
+
+def cudaMemset3D(gpu: SimulatedGpu, place: tuple[int, ...], value: int, extent: tuple[int, int, int]) -> None:
+    """Set bytes of planes."""
+    cudaMemset3DAsync(gpu, place, value, extent, LEGACY)
+
+
+# -- variables of a program -------------------------------------------------------------------------------------
+
+
+def cudaGetSymbolAddress(gpu: SimulatedGpu, symbol: tuple[int, int]) -> int:
+    """A variable's address on the device."""
+    return symbol[0]
+
+
+def cudaGetSymbolSize(gpu: SimulatedGpu, symbol: tuple[int, int]) -> int:
+    """The size of a variable."""
+    return symbol[1]
+
+
+def cudaMemcpyToSymbolAsync(
+    gpu: SimulatedGpu, symbol: tuple[int, int], source: int, size: int, offset: int, kind: int, stream: int
+) -> None:
+    """Copy bytes into a variable, in a stream."""
+    allocations.copy_in(gpu, stream, _part(symbol, offset, size), source, size, kind)
+
+
+def cudaMemcpyFromSymbolAsync(
+    gpu: SimulatedGpu, target: int, symbol: tuple[int, int], size: int, offset: int, kind: int, stream: int
+) -> None:
+    """Copy bytes from a variable, in a stream."""
+    allocations.copy_in(gpu, stream, target, _part(symbol, offset, size), size, kind)
+
+
+cudaMemcpyToSymbol = transfers.waiting(cudaMemcpyToSymbolAsync)
+cudaMemcpyFromSymbol = transfers.waiting(cudaMemcpyFromSymbolAsync)
+
+
+def _part(symbol: tuple[int, int], offset: int, size: int) -> int:
+    """The device address of a part of a variable."""
+    address, whole = symbol
+    if offset + size > whole:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "a copy must be inside its variable")
+    return address + offset
+
+
+# -- kernels, streams and events --------------------------------------------------------------------------------
+
+
+def cudaFuncGetAttributes(gpu: SimulatedGpu, attributes: int, kernel: Kernel) -> None:
+    """The resources of a kernel."""
+    gpu.host.pack(_NEEDS, attributes, *(loading.cuFuncGetAttribute(gpu, one, kernel) for one in _NEEDED))
+
+
+def cudaLaunchKernel(
+    gpu: SimulatedGpu, kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], arguments: int, shared: int,
+    stream: int,
+) -> None:  # fmt: skip
+    """Launch a kernel."""
+    launches.launch(gpu, stream, LaunchConfig(grid, block, None, shared), kernel, arguments)
+
+
+def cudaLaunchCooperativeKernel(
+    gpu: SimulatedGpu, kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], arguments: int, shared: int,
+    stream: int,
+) -> None:  # fmt: skip
+    """Launch a kernel whose blocks can wait for each other."""
+    config = LaunchConfig(grid, block, None, shared, cooperative_launch=True)
+    launches.launch(gpu, stream, config, kernel, arguments)
+
+
+def cudaStreamSetAttribute(gpu: SimulatedGpu, stream: int, attribute: int, value: int) -> None:
+    """Set an attribute; no effect here."""
+    gpu.stream(stream)
 
 
 def cudaStreamCreate(gpu: SimulatedGpu) -> Any:

@@ -13,32 +13,29 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import TilewrightError
-from tilewright.frontends.driver_binding import CALLS, UNLOCKED, WORKS
-from tilewright.frontends.libcuda import devices, graphs, launches, loading, tensor_maps, transfers
-from tilewright.frontends.libcuda.driver_calls import PROTOTYPES, SINCE
+from tilewright.frontends.libcuda.driver_calls import SINCE
 from tilewright.frontends.libcuda.entries import DYNSYM, functions
 from tilewright.frontends.libcuda.errors import code_of, errors, name_of
-from tilewright.frontends.libcuda.prototypes import Prototype, prototype
+from tilewright.frontends.libcuda.marshalling import Call, driver_error
+from tilewright.frontends.libcuda.prototypes import Prototype
 from tilewright.frontends.libcuda.shared_object import MACHINES, NOTHING, SLOTS, shared_object
+from tilewright.frontends.libcuda.table import driver_calls
 from tilewright.ground.native.interrupts import Postponed
 from tilewright.ground.native.memo import memo
-from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.contexts import binding
+from tilewright.simulate.device.gpu import DriverError
 from tilewright.simulate.device.installed_gpu import installed_gpu
-from tilewright.simulate.device.launching import kernel_error
 
 _SONAME = "libcuda.so.1"
 #: Files of Linux that show that the vendor's driver is installed: natively, and under Windows.
 _DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 #: Functions that free or release; their objects disappear with their GPU.
 _GIVES_BACK = re.compile(r"cu(da)?\w*(Free|Destroy|Unload|Release|Unregister)\w*")
-#: Handle types of kernels; implementations get the kernel itself.
-KERNELS = frozenset({"CUfunction", "CUkernel", "cudaFunction_t", "cudaKernel_t"})
 _Answer = Callable[..., Any]
 
 
@@ -61,12 +58,8 @@ class Server:
         With `any_time`, it needs no simulated GPU, and the Python function gets None if none is installed. `driver` is
         the driver call that it performs, if the prototype is of another function.
         """
-        elsewhere = self._vendors(wanted)
+        elsewhere, perform = self._vendors(wanted), Call(wanted, answer, driver)
         code_of, harmless = self._code_of, _GIVES_BACK.fullmatch(wanted.name) is not None
-        gives = [(at, parameter.given) for at, parameter in enumerate(wanted.parameters) if parameter.given]
-        takes = [(at, p.type in KERNELS) for at, p in enumerate(wanted.parameters) if not p.given]
-        unlocked = (driver or wanted.name).partition("_v")[0] in UNLOCKED
-        works = WORKS.match(wanted.name) is not None
         errors = self.errors
 
         def call(*arguments: Any) -> int:
@@ -79,50 +72,34 @@ class Server:
                         return 0
                     if gpu is None and not any_time:
                         raise DriverError("CUDA_ERROR_NO_DEVICE", "no simulated GPU is installed")
-                    if gpu is not None and works:
-                        gpu.require_working()
-                    given = [gpu.host.kernel(arguments[at] or 0) if k else arguments[at] or 0 for at, k in takes]
-                    found = answer(gpu, *given) if gpu is None else _answered(gpu, answer, given, unlocked)
+                    if gpu is None:
+                        perform(None, arguments)
+                    else:
+                        perform.under_lock(gpu, arguments)
                 except BaseException as error:
-                    code, message = _explained(error)
-                    errors.note(code, message)
+                    failed = driver_error(error, wanted.name)
+                    errors.note(failed.code, str(failed).removeprefix(f"{failed.code}: "))
                     if not isinstance(error, Exception):
                         raise
-                    return code_of(code)
-                if gives:
-                    values = found if isinstance(found, tuple) else (found,)
-                    for (at, kind), value in zip(gives, values, strict=True):
-                        if arguments[at]:
-                            kind.from_address(arguments[at]).value = value if kind is ctypes.c_float else int(value)
+                    return code_of(failed.code)
                 return 0
 
         made = wanted.native(call)
         self._kept.append(made)
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 
+    def refusal(self, name: str) -> int:
+        """The address of a C function for one that is not implemented."""
+
+        def refuse(gpu: Any) -> None:
+            raise DriverError("CUDA_ERROR_NOT_SUPPORTED", f"{name} is not implemented on the simulated GPU")
+
+        return self.function(Prototype(name, ()), refuse, True)
+
     def _vendors(self, wanted: Prototype) -> Any:
         """The vendor's function; None if there is none."""
         place = _place(self._vendor, wanted.name) if self._vendor is not None else 0
         return wanted.native(place) if place else None
-
-
-def _answered(gpu: SimulatedGpu, answer: _Answer, given: Sequence[Any], unlocked: bool) -> Any:
-    gpu.check_process()
-    if unlocked:
-        return answer(gpu, *given)
-    with gpu.call():
-        return answer(gpu, *given)
-
-
-def _explained(error: BaseException) -> tuple[str, str]:
-    """The driver's name of an error, and the message."""
-    if isinstance(error, TilewrightError) and not hasattr(error, "code"):
-        error = kernel_error(error)
-    code = getattr(error, "code", None)
-    if code is None:
-        return "CUDA_ERROR_UNKNOWN", f"{type(error).__name__}: {error}"
-    name = code if isinstance(code, str) else code.name
-    return name, str(getattr(error, "msg", error)).removeprefix(f"{name}: ")
 
 
 class Exported:
@@ -157,15 +134,20 @@ class DriverLibrary:
 
     def __init__(self, vendor: ctypes.CDLL | None, soname: str = _SONAME) -> None:
         self._vendor, self._soname = vendor, soname
+        self._refusals: dict[str, int] = {}  # functions that are not implemented
         self._server = Server(code_of, self._vendor)
-        prototypes = [prototype(text) for text in PROTOTYPES]
-        names = [one.name for one in prototypes]
+        calls = dict(driver_calls())
+        names = [one.name for one in calls]
         self._versions: dict[str, list[str]] = {}
         for name in names:
             self._versions.setdefault(name.partition("_v")[0], []).append(name)
         newest = {plain: versions[-1] for plain, versions in self._versions.items()}
         plain = [name for name in newest if name not in names]
-        addresses = {one.name: self._server.function(one, *self._answer(one.name)) for one in prototypes}
+        own = self._own()
+        addresses = {
+            one.name: self._server.function(one, own[one.name] if answer is None else answer, answer is None)
+            for one, answer in calls.items()
+        }
         ours = addresses | {name: addresses[newest[name]] for name in plain}
         known = {} if vendor is None else functions(Path(vendor._name), DYNSYM)
         theirs = {} if vendor is None else {name: _place(vendor, name) for name in known}
@@ -176,15 +158,12 @@ class DriverLibrary:
         """Whether other libraries find it by its name, and not a driver loaded earlier."""
         return ctypes.CDLL(self._soname)._handle == self._exported.handle
 
-    def _answer(self, name: str) -> tuple[_Answer, Any]:
-        plain = name.partition("_v")[0]
-        own: dict[str, _Answer] = {
+    def _own(self) -> dict[str, _Answer]:
+        """Functions of the library itself, which need no simulated GPU."""
+        return {
             "cuGetErrorName": _error_name, "cuGetErrorString": self._error_text, "cuGetExportTable": self._table,
             "cuGetProcAddress": self._address, "cuGetProcAddress_v2": lambda *given: (self._address(*given), 0),
         }  # fmt: skip
-        if plain in own:
-            return own[name], True
-        return ANSWERS.get(name) or ANSWERS[plain], False
 
     def _error_text(self, gpu: Any, number: int) -> int:
         return self._server.errors.text(name_of(number))
@@ -204,32 +183,13 @@ class DriverLibrary:
         fitting = [name for name in versions if SINCE.get(name, 0) <= version]
         if not fitting and self._vendor is not None:
             return _place(self._vendor, name)
-        if not fitting:
-            raise DriverError("CUDA_ERROR_NOT_FOUND", "the simulated GPU has no such function")
-        return self._exported.address(fitting[-1])
-
-
-def _nothing(gpu: SimulatedGpu, *given: Any) -> None:
-    """No effect."""
-
-
-#: Calls without effect here: there are no cache modes, bank widths or unused memory, a pool's memory stays until it is
-#: freed, kernels are always loaded, and the only device accesses all memory.
-_NOTHING = (
-    "cuDevicePrimaryCtxSetFlags", "cuMemPoolDestroy", "cuMemPoolTrimTo", "cuMemPoolSetAccess", "cuFuncSetCacheConfig",
-    "cuFuncSetSharedMemConfig", "cuFuncLoad",
-)  # fmt: skip
-#: Every driver call implemented for code in C, by name.
-ANSWERS: dict[str, _Answer] = {
-    **CALLS,
-    **dict.fromkeys(_NOTHING, _nothing),
-    **{
-        name: function
-        for subject in (devices, graphs, loading, launches, tensor_maps, transfers)
-        for name, function in vars(subject).items()
-        if name.startswith("cu")
-    },
-}
+        if fitting:
+            return self._exported.address(fitting[-1])
+        if name not in self._refusals:
+            if not callable(getattr(binding(), name, None)):
+                raise DriverError("CUDA_ERROR_NOT_FOUND", f"no driver has a function {name}")
+            self._refusals[name] = self._server.refusal(name)
+        return self._refusals[name]
 
 
 def _place(library: ctypes.CDLL, name: str) -> int:

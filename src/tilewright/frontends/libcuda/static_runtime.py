@@ -11,9 +11,10 @@ from typing import Any
 from tilewright.frontends.libcuda import runtime
 from tilewright.frontends.libcuda.entries import Redirected, entry_points
 from tilewright.frontends.libcuda.errors import code_of, errors, name_of
-from tilewright.frontends.libcuda.prototypes import Prototype, prototype
+from tilewright.frontends.libcuda.prototypes import Prototype
 from tilewright.frontends.libcuda.runtime_calls import ROWS
-from tilewright.frontends.libcuda.served import ANSWERS, Exported, Server
+from tilewright.frontends.libcuda.served import Exported, Server
+from tilewright.frontends.libcuda.table import runtime_calls
 from tilewright.ground.native.memo import memo
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
 
@@ -58,10 +59,7 @@ class StaticRuntime:
         return ctypes.string_at(self._text(number))
 
     def _refusal(self, name: str) -> int:
-        def refuse(gpu: Any) -> None:
-            raise DriverError("CUDA_ERROR_NOT_SUPPORTED", f"{name} is not implemented on the simulated GPU")
-
-        self._addresses[name] = self._server.function(Prototype(name, ()), refuse, True)
+        self._addresses[name] = self._server.refusal(name)
         return self._addresses[name]
 
     def _native(self, kind: Any, function: Callable[..., int]) -> int:
@@ -92,15 +90,11 @@ class StaticRuntime:
             return errors().kept("unrecognized error code")
 
 
-_FREE = frozenset({"cudaGetLastError", "cudaPeekAtLastError"})
-
-
 def answers() -> Iterator[tuple[Prototype, Callable[..., Any], str]]:
     """The table of runtime functions: prototype, implementation, and the driver call that each one is."""
-    for text, driver in ROWS:
-        wanted = prototype(text)
-        if wanted.name not in _FREE:
-            yield wanted, in_context(ANSWERS[driver] if driver else getattr(runtime, wanted.name)), driver
+    for wanted, answer, driver in runtime_calls(ROWS):
+        if answer is not None:
+            yield wanted, in_context(answer), driver
 
 
 def in_context(answer: Callable[..., Any]) -> Callable[..., Any]:

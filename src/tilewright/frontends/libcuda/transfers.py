@@ -3,25 +3,29 @@
 Everything is done when it is asked for, so that memory of a pool is memory. The answers about one range of bytes are
 in `allocations`.
 
-Source: CUDA Driver API, "Memory Management", "Stream Ordered Memory Allocator", "Unified Addressing"; `cuda.h`,
-`CUDA_MEMCPY2D`.
+Source: CUDA Driver API, "Memory Management", "Stream Ordered Memory Allocator", "Unified Addressing".
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tilewright.frontends.libcuda.structures import Block
 from tilewright.simulate.device import allocations
 from tilewright.simulate.device.contexts import binding
 from tilewright.simulate.device.gpu import POOL, DriverError, SimulatedGpu
+from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.pending_work import LEGACY
 
 #: Alignment of rows. Source: `cuMemAllocPitch` on current GPUs.
 _PITCH_BYTES = 512
-#: `CUDA_MEMCPY2D`: for source and target: offset, row, kind, host, device, array, pitch; then width and height.
-_COPY_2D = "QQI4xQQQQ QQI4xQQQQ QQ"
-_HOST, _ARRAY = 1, 3  # CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_ARRAY
 _POOL_WORDS = 4  # attributes below this number are `int`, the others 64 bits
 #: Rows of a copy that are watched for races with the host: more are only between rows of the host itself.
 _MOST_ROWS = 1 << 20
+#: The end of a program's addresses.
+_ADDRESSES = 1 << 57
 
 
 def cuMemAllocPitch(gpu: SimulatedGpu, width: int, height: int, element: int) -> tuple[int, int]:
@@ -47,20 +51,9 @@ def cuMemHostGetFlags(gpu: SimulatedGpu, address: int) -> int:
     return gpu.pinned.get(address, 0) | 3  # CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP
 
 
-def cuMemAllocAsync(gpu: SimulatedGpu, size: int, stream: int) -> int:
-    """Device memory, in a stream."""
-    gpu.stream(stream)
-    return gpu.allocate(int(size))
-
-
 def cuMemAllocFromPoolAsync(gpu: SimulatedGpu, size: int, pool: int, stream: int) -> int:
     """Device memory of a pool, in a stream."""
-    return cuMemAllocAsync(gpu, size, stream)
-
-
-def cuMemFreeAsync(gpu: SimulatedGpu, address: int, stream: int) -> None:
-    """Free device memory, in a stream."""
-    allocations.cuMemFreeAsync(gpu, address, stream)
+    return int(allocations.cuMemAllocAsync(gpu, size, stream))
 
 
 def cuDeviceGetDefaultMemPool(gpu: SimulatedGpu, device: int) -> int:
@@ -162,47 +155,118 @@ def cuMemcpyPeerAsync(gpu: SimulatedGpu, target: int, to: int, source: int, from
     cuMemcpyAsync(gpu, target, source, size, stream)
 
 
-def copy_rows_in(
-    gpu: SimulatedGpu, stream: int, target: int, target_step: int, source: int, source_step: int, width: int,
-    height: int, kind: int,
-) -> None:  # fmt: skip
-    """Copy rows, in a stream; the steps are distances between rows."""
+def waiting(call: Callable[..., None]) -> Callable[..., None]:
+    """A call in a stream, its last parameter, as one that the host waits for, in the default stream."""
+
+    def waited(gpu: SimulatedGpu, *given: Any) -> None:
+        call(gpu, *given, LEGACY)
+        gpu.outstanding.synchronised(LEGACY)
+
+    return waited
+
+
+def cuMemcpy3DAsync(gpu: SimulatedGpu, block: Block, stream: int) -> None:
+    """Copy rows of planes, in a stream."""
     gpu.require_context()
-    rows = target, target_step, source, source_step, width, height, kind
-    if gpu.host.submit(gpu, stream, lambda _: allocations.copied_rows(gpu, *rows), "copy"):
-        if not width or not (gpu.outstanding.pending or gpu.host_races):
-            return
-        for row in range(min(height, _MOST_ROWS)):
-            ends = target + row * target_step, source + row * source_step
-            allocations.copy_queued(gpu, stream, *ends, width, kind)
+
+    def work(where: int) -> None:
+        copy_block(gpu, block)
+        if gpu.outstanding.pending or gpu.host_races:
+            for target, source in itertools.islice(_rows(block), _MOST_ROWS):
+                allocations.copy_queued(gpu, where, target, source, block.width, block.kind)
+
+    submit(gpu, stream, work, "copy")
 
 
-def cuMemcpy2DAsync(gpu: SimulatedGpu, copy: int, stream: int) -> None:
-    """Copy rows, in a stream."""
-    fields = gpu.host.unpacked(_COPY_2D, copy)
-    ends: list[tuple[int, int]] = []
-    for x, y, kind, host, device, _, pitch in (fields[7:14], fields[:7]):
-        if kind == _ARRAY:
-            raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "copies of CUDA arrays are not implemented")
-        step = pitch or fields[14]
-        ends.append(((host if kind == _HOST else device) + y * step + x, step))
-    copy_rows_in(gpu, stream, *ends[0], *ends[1], fields[14], fields[15], allocations.ANYWHERE)
+def copy_block(gpu: SimulatedGpu, block: Block) -> None:
+    """Do a copy.
+
+    Raises DriverError: a range leaves its allocation or the address space, or rows or planes overlap.
+    """
+    target, source, width, height, depth, kind = block
+    for address, step, rows in (target, source):
+        if width and height and address + ((depth - 1) * rows + height - 1) * step + width > _ADDRESSES:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE", "a copy must be inside the address space")
+    for plane in _planes((width, height, depth), target.plane_rows, source.plane_rows):
+        places = [side.address + plane * side.plane_rows * side.row_bytes for side in (target, source)]
+        allocations.copied_rows(gpu, places[0], target.row_bytes, places[1], source.row_bytes, width, height, kind)
 
 
-def cuMemcpy2D(gpu: SimulatedGpu, copy: int) -> None:
-    """Copy rows."""
-    cuMemcpy2DAsync(gpu, copy, LEGACY)
-    gpu.outstanding.synchronised(LEGACY)
+def _rows(block: Block) -> Iterator[tuple[int, int]]:
+    """The addresses of each row, of target and source."""
+    target, source, width, height, depth, _ = block
+    for row in range(height * depth if width else 0):
+        plane, at = divmod(row, height)
+        ends = [side.address + (plane * side.plane_rows + at) * side.row_bytes for side in (target, source)]
+        yield ends[0], ends[1]
 
 
-cuMemcpy2DUnaligned = cuMemcpy2D
+def _planes(extent: Sequence[int], *rows: int) -> range:
+    """The planes of an extent, none if it is empty; `rows` are those from one plane to the next, of each side.
+
+    Raises DriverError: planes overlap.
+    """
+    if not all(extent):
+        return range(0)
+    if extent[2] > 1 and extent[1] > min(rows):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "planes have more rows than there are between them")
+    return range(extent[2])
 
 
-def cuMemsetD16(gpu: SimulatedGpu, target: int, value: int, count: int) -> None:
-    """Set 16-bit words on the device."""
-    allocations.cuMemsetD16Async(gpu, target, value, count, LEGACY)
+cuMemcpy2DAsync = cuMemcpy3DAsync  # its structure says one plane
+cuMemcpy2D = cuMemcpy2DUnaligned = cuMemcpy3D = waiting(cuMemcpy3DAsync)
 
 
-def cuMemsetD32(gpu: SimulatedGpu, target: int, value: int, count: int) -> None:
-    """Set 32-bit words on the device."""
-    allocations.cuMemsetD32Async(gpu, target, value, count, LEGACY)
+def cuMemsetD2D8Async(
+    gpu: SimulatedGpu, target: int, step: int, value: int, width: int, height: int, stream: int
+) -> None:
+    """Set rows of bytes, in a stream."""
+    fill_planes(gpu, stream, (target, step, 0, height), bytes([value & 0xFF]), (width, height, 1))
+
+
+def cuMemsetD2D16Async(
+    gpu: SimulatedGpu, target: int, step: int, value: int, width: int, height: int, stream: int
+) -> None:
+    """Set rows of 16-bit words, in a stream."""
+    fill_planes(gpu, stream, (target, step, 0, height), (value & 0xFFFF).to_bytes(2, "little"), (width, height, 1))
+
+
+def cuMemsetD2D32Async(
+    gpu: SimulatedGpu, target: int, step: int, value: int, width: int, height: int, stream: int
+) -> None:
+    """Set rows of 32-bit words, in a stream."""
+    fill_planes(gpu, stream, (target, step, 0, height), (value & 0xFFFFFFFF).to_bytes(4, "little"), (width, height, 1))
+
+
+def fill_planes(
+    gpu: SimulatedGpu, stream: int, place: Sequence[int], word: bytes, extent: tuple[int, int, int]
+) -> None:
+    """Set words of rows of planes, in a stream; the place is a `cudaPitchedPtr`."""
+    gpu.require_context()
+    (address, step, _, rows), (width, height, depth) = place, extent
+    if all(extent) and depth > 1 and len(word) * width > step:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "rows are longer than the distance between them")
+
+    def work(where: int) -> None:
+        for plane in _planes(extent, rows):
+            allocations.filled_rows(gpu, address + plane * step * rows, step, word, width, height)
+            for row in range(min(height, _MOST_ROWS) if gpu.host_races else 0):
+                place = address + (plane * rows + row) * step
+                allocations.set_queued(gpu, where, place, len(word) * width)
+
+    submit(gpu, stream, work, "set")
+
+
+def _in_default_stream(call: Callable[..., None]) -> Callable[..., None]:
+    """A call in a stream, its last parameter, as one of the default stream; the host does not wait."""
+    return lambda gpu, *given: call(gpu, *given, LEGACY)
+
+
+cuMemsetD2D8, cuMemsetD2D16, cuMemsetD2D32 = (
+    _in_default_stream(call) for call in (cuMemsetD2D8Async, cuMemsetD2D16Async, cuMemsetD2D32Async)
+)
+
+
+cuMemsetD16, cuMemsetD32 = (
+    _in_default_stream(call) for call in (allocations.cuMemsetD16Async, allocations.cuMemsetD32Async)
+)

@@ -22,7 +22,6 @@ from tilewright.simulate.state import GLOBAL_BASE, SLACK_BYTES
 
 if TYPE_CHECKING:
     from tilewright.frontends.libcuda.loading import Loaded
-    from tilewright.frontends.programs.graph import Work
     from tilewright.simulate.device.modules import Kernel
 
 _CALLED, _ANSWERED = 1, 2
@@ -187,6 +186,10 @@ class Caller(Host):
         """A kernel by its function in the program, or by its handle."""
         return self.runtime.kernel(handle)
 
+    def variable(self, address: int) -> tuple[int, int]:
+        """Device address and size of a variable of the program."""
+        return self.runtime.variable(address)
+
     def show(self, text: str, descriptor: int = 1) -> None:
         """Print a kernel's output, after what the program printed before."""
         data = text.encode("utf-8", "surrogateescape")
@@ -207,26 +210,6 @@ class Caller(Host):
         """Call a function of the program: the earlier work of its stream is done."""
         gpu.stream(stream)
         self.invoke(function, *words)
-
-    def submit(self, gpu: SimulatedGpu, stream: int, work: Callable[[int], None], kind: str) -> bool:
-        """Do a stream's work now and return True, or record it in a graph if the stream is being captured."""
-        captured = stream in self.runtime.captures
-        where = 0 if captured else stream  # it may not exist when its graph is launched
-        self.do(stream, lambda now: work(where), kind)
-        return not captured
-
-    def do(self, stream: int, work: Work, kind: str) -> None:
-        """Do a stream's work now, or record it in a graph if the stream is being captured.
-
-        Raises DriverError: there is no such stream, or the work fails.
-        """
-        self.gpu.stream(stream)
-        graph = self.runtime.captures.get(stream)
-        if graph is not None:
-            graph.note(self.gpu.new_handle(), work, kind)
-        else:
-            self.gpu.outstanding.queued(stream)  # for the synchronisation with the default stream
-            work(self)
 
     def launch(
         self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]

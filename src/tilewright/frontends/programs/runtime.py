@@ -1,11 +1,10 @@
-"""The state of one process of a program on the simulated GPU: modules with kernels and variables, graphs, errors."""
+"""The state of one process of a program on the simulated GPU: modules with kernels and variables, errors."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from tilewright.frontends.libcuda.loading import Loaded, chosen
 from tilewright.simulate.device.caller import Registered
@@ -15,10 +14,6 @@ from tilewright.simulate.device.linking import ObjectCode
 from tilewright.simulate.device.modules import Kernel
 from tilewright.simulate.ptx import parse, to_text
 from tilewright.simulate.ptx.joining import join
-
-if TYPE_CHECKING:
-    from tilewright.frontends.programs.arrays import Elements
-    from tilewright.frontends.programs.graph import Graph
 
 #: Errors that programs use to find out what exists.
 _ASKED_FOR = frozenset({"CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_NOT_READY"})
@@ -62,38 +57,7 @@ class Runtime:
     loaded: Loaded = field(default_factory=Loaded)  #: Code loaded by driver calls.
     registered: dict[int, Registered] = field(default_factory=dict)
     kept: dict[bytes, int] = field(default_factory=dict)  #: Bytes that the program can read, with their addresses.
-    arrays: dict[int, Elements] = field(default_factory=dict)
-    objects: dict[int, tuple[bytes, ...]] = field(default_factory=dict)  #: Descriptors of textures and surfaces.
-    #: Memory that graphs allocate, kept as long as a graph uses it; whether a launch left it allocated.
-    graph_memory: dict[int, bool] = field(default_factory=dict)
-    graphs: dict[int, Graph] = field(default_factory=dict)  #: By handle, instantiated ones too.
-    captures: dict[int, Graph] = field(default_factory=dict)  #: Stream -> the graph that it is captured in.
-    captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph that it was last recorded in.
-    notes: dict[Any, Any] = field(default_factory=dict)  #: State of calls, under keys of their own.
-    in_graph: bool = False  #: Whether the work of a graph is running.
     report: Callable[[str], None] = print  #: Takes the message of a failure.
-
-    def array(self, handle: int) -> Elements:
-        """An array by its handle.
-
-        Raises DriverError: there is no such array.
-        """
-        if handle not in self.arrays:
-            raise DriverError("CUDA_ERROR_INVALID_HANDLE")
-        return self.arrays[handle]
-
-    def graph_ended(self, handle: int) -> None:
-        """Forget a graph, and free memory that no other graph uses and no launch left allocated."""
-        ended = self.graphs.pop(handle, None)
-        for address in ended.memory if ended is not None else ():
-            self.graph_memory_unused(address)
-
-    def graph_memory_unused(self, address: int) -> None:
-        """Free graph memory if no graph uses it and no launch left it allocated."""
-        named = any(address in graph.memory for graph in self.graphs.values())
-        if not named and self.graph_memory.get(address) is False:
-            del self.graph_memory[address]
-            self.gpu.free(address)
 
     def kernel(self, function: int) -> Kernel:
         """A kernel by its function in the program, or by a driver's handle.
@@ -124,10 +88,10 @@ class Runtime:
             raise DriverError("cudaErrorInvalidSymbol") from None
 
     def launcher(self, show: Callable[[str], None]) -> Launcher:
-        """The launcher of kernels; launches in a graph have no stream of their own."""
+        """The launcher of kernels."""
         return Launcher(
             self.gpu, DriverError, lambda error: DriverError(code_of(error), str(error)), show, lambda: "",
-            streams_known=not self.in_graph, extents_code="cudaErrorInvalidConfiguration",
+            extents_code="cudaErrorInvalidConfiguration",
         )  # fmt: skip
 
     def failed(self, error: DriverError) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from tilewright.simulate.device.capturing import Capture
+from tilewright.simulate.device.graphs import Capture
 
 #: Operations whose results are uninitialised.
 UNSET = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"})
@@ -41,9 +41,9 @@ def captured(
         return fresh[-1]
 
     results = _pytree.tree_map(on_device, found)
-    capture.kept += fresh  # a launch may have an address in it alone
+    capture.graph.kept += fresh  # a launch may have an address in it alone
     if operation.overloadpacket.__name__ not in UNSET:
-        capture.add(stream, lambda: _again(operation, args, kwargs, results, fresh))
+        capture.add(stream, lambda _: _again(operation, args, kwargs, results, fresh))
     return results
 
 

@@ -5,14 +5,15 @@ Source: PyTorch, "CUDA semantics", section "CUDA Graphs".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from tilewright.frontends.torch.streams import Stream
-from tilewright.simulate.device.capturing import Capture
+from tilewright.simulate.device.graphs import Capture, Graph
 from tilewright.simulate.device.installed_gpu import current_gpu
 
 
@@ -21,7 +22,8 @@ class CUDAGraph:
 
     def __init__(self, keep_graph: bool = False) -> None:
         self._begun: Capture | None = None
-        self._captured: Capture | None = None
+        self._captured: Graph | None = None
+        self._forget: Callable[[], Any] = int  # destroys what was captured
         self._pool: Any = None
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global", **_: Any) -> None:
@@ -29,20 +31,20 @@ class CUDAGraph:
         gpu = current_gpu()
         if gpu.capturing is not None:
             gpu.capturing.refuse("capture_begin()", "one graph is captured at a time")
-        self._begun, self._pool = Capture(torch.cuda.current_stream().cuda_stream, gpu.new_handle()), pool
-        gpu.capturing = self._begun
+        self._begun, self._pool = gpu.graphs.begin(torch.cuda.current_stream().cuda_stream, only=True), pool
 
     def capture_end(self) -> None:
         """End the capture. Raises RuntimeError: this graph has begun none, or a stream is not joined."""
         found, gpu = self._begun, current_gpu()
-        if found is None or gpu.capturing is not found:
+        if found is None or found not in gpu.graphs.captures:
             got = "no capture" if gpu.capturing is None else "another graph's"
             raise RuntimeError(f"capture_end() must follow the graph's capture_begin() (got {got}); call that first")
-        self._begun = gpu.capturing = None
+        self._end()
         if found.unjoined:
             rule = "the first stream must wait for each other one after its last work; call wait_stream() before"
             raise RuntimeError(f"capture_end() needs the captured streams joined: {rule}")
-        self._captured = found
+        self._captured, handle = found.graph, gpu.graphs.name(found.graph, ready=True)
+        self._forget = weakref.finalize(self, gpu.graphs.forget, handle)
 
     def instantiate(self) -> None:
         """Prepare replays; there is nothing to prepare."""
@@ -54,14 +56,19 @@ class CUDAGraph:
             gpu.capturing.refuse("replay()", "a graph within a graph is not implemented")
         if self._captured is None:
             raise RuntimeError("replay() needs a captured graph (got none); use `with torch.cuda.graph(g):` first")
-        self._captured.replay()
+        gpu.graphs.run(self._captured, torch.cuda.current_stream().cuda_stream)
 
     def reset(self) -> None:
         """Release what was captured, with its memory; give up its capture."""
-        gpu = current_gpu()
-        if self._begun is not None and gpu.capturing is self._begun:
-            gpu.capturing = None
-        self._begun = self._captured = None
+        self._end()
+        self._forget()
+        self._captured = None
+
+    def _end(self) -> None:
+        captures = current_gpu().graphs.captures
+        if self._begun in captures:
+            captures.remove(self._begun)
+        self._begun = None
 
     def pool(self) -> Any:
         """Its pool's token; pools share no memory here."""

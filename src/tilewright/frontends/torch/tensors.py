@@ -25,8 +25,8 @@ from tilewright.frontends.torch.captured import UNSET, captured
 from tilewright.frontends.torch.devices import CUDA, marked, refuse_mixed, require_only_gpu, require_working
 from tilewright.frontends.torch.products import Product
 from tilewright.simulate.device.allocations import cuMemHostAlloc
-from tilewright.simulate.device.capturing import free
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.graphs import free
 from tilewright.simulate.device.host_side import Device
 from tilewright.simulate.device.installed_gpu import current_gpu, installed_gpu
 from tilewright.simulate.device.internal_code import source_line

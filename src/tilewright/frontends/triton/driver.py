@@ -106,7 +106,7 @@ class KernelLauncher:
             self._launch(grid, stream, function, given)
         else:
             capturing.require(stream, function.name)
-            capturing.add(stream, lambda: self._launch(grid, stream, function, given))
+            capturing.add(stream, lambda where: self._launch(grid, where, function, given))
         if exit_hook is not None:
             exit_hook(launch_metadata)
 

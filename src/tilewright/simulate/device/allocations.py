@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.simulate.device.contexts import PRIMARY, binding
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
+from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.pending_work import LEGACY, Task, UsedBytes
 
@@ -37,24 +38,28 @@ def cuMemAllocManaged(gpu: SimulatedGpu, size: int, flags: int) -> Any:
 
 
 def cuMemFree(gpu: SimulatedGpu, pointer: Any) -> None:
-    """Free device or managed memory; 0 has no effect."""
-    if int(pointer):
+    """Free device or managed memory; 0 has no effect, and a graph's memory lives as long as a graph uses it."""
+    if int(pointer) and not gpu.graphs.give_back(int(pointer)):
         gpu.free(int(pointer))
 
 
 def cuMemAllocAsync(gpu: SimulatedGpu, size: int, stream: Any) -> Any:
-    """Device memory, in a stream."""
+    """Device memory, in a stream; if that is captured, it belongs to the graph."""
     gpu.stream(int(stream))
-    return cuMemAlloc(gpu, size)
+    address, capture = gpu.allocate(int(size)), gpu.graphs.captured(int(stream))
+    if capture is not None:
+        capture.add(int(stream), gpu.graphs.allocated(capture.graph, address), "memory")
+    return binding().CUdeviceptr(address)
 
 
 def cuMemFreeAsync(gpu: SimulatedGpu, pointer: Any, stream: Any) -> None:
-    """Free device memory, in a stream."""
+    """Free device memory, in a stream; if that is captured, memory of a graph."""
     gpu.stream(int(stream))
-    if _is_captured(gpu, stream) and int(pointer):  # a replay uses it
-        gpu.capturing.keep(gpu, int(pointer))
-    else:
+    capture = gpu.graphs.captured(int(stream))
+    if capture is None or not int(pointer):
         cuMemFree(gpu, pointer)
+    else:
+        capture.add(int(stream), gpu.graphs.freed(capture.graph, int(pointer)), "free")
 
 
 def cuMemHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
@@ -208,10 +213,12 @@ def copy(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) -> N
 def copy_in(gpu: SimulatedGpu, stream: Any, target: Any, source: Any, size: int, kind: int) -> None:
     """Copy bytes in a stream; the host waits if the target is its own memory and not pinned."""
     gpu.require_context()
-    if _is_captured(gpu, stream):
-        gpu.capturing.add(int(stream), lambda: copy_in(gpu, stream, target, source, size, kind))
-    elif gpu.host.submit(gpu, int(stream), lambda _: copied(gpu, target, source, size, kind), "copy"):
-        copy_queued(gpu, int(stream), int(target), int(source), size, kind)
+
+    def work(where: int) -> None:
+        copied(gpu, target, source, size, kind)
+        copy_queued(gpu, where, int(target), int(source), size, kind)
+
+    submit(gpu, int(stream), work, "copy")
 
 
 def copy_queued(gpu: SimulatedGpu, stream: int, target: int, source: int, size: int, kind: int) -> None:
@@ -229,10 +236,17 @@ def copy_queued(gpu: SimulatedGpu, stream: int, target: int, source: int, size: 
 def set_in(gpu: SimulatedGpu, stream: Any, target: int, word: bytes, count: int) -> None:
     """Set words on the device, in a stream."""
     gpu.require_context()
-    if _is_captured(gpu, stream):
-        gpu.capturing.add(int(stream), lambda: set_in(gpu, stream, target, word, count))
-    elif gpu.host.submit(gpu, int(stream), lambda _: filled(gpu, target, word, count), "set"):
-        _queued(gpu, stream, "setting of bytes", None, (target, len(word) * count))
+
+    def work(where: int) -> None:
+        filled(gpu, target, word, count)
+        set_queued(gpu, where, int(target), len(word) * count)
+
+    submit(gpu, int(stream), work, "set")
+
+
+def set_queued(gpu: SimulatedGpu, stream: int, target: int, size: int) -> None:
+    """Record a setting of bytes as a new task of a stream."""
+    _queued(gpu, stream, "setting of bytes", None, (target, size))
 
 
 def copied(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) -> None:
@@ -300,11 +314,6 @@ def filled_rows(gpu: SimulatedGpu, target: int, step: int, word: bytes, width: i
     gpu.check_range(target, step * (height - 1) + bytes_, "what is set")
     for row in range(height):
         filled(gpu, target + row * step, word, width)
-
-
-def _is_captured(gpu: SimulatedGpu, stream: Any) -> bool:
-    """Whether a graph gets a stream's work."""
-    return gpu.capturing is not None and int(stream) in gpu.capturing.streams
 
 
 def _ends(gpu: SimulatedGpu, target: int, size: int, source: int, source_size: int, kind: int) -> bool:

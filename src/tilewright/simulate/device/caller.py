@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tilewright.simulate.device.driver_errors import DriverError
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class Host(ABC):
 
     def __init__(self) -> None:
         self.registered: dict[int, Registered] = {}  #: By host address.
+        self.device_flags = 0  #: What `cudaSetDeviceFlags` was given.
 
     @property
     @abstractmethod
@@ -136,6 +139,13 @@ class Host(ABC):
         """
         return self.loaded.kernel(handle)
 
+    def variable(self, address: int) -> tuple[int, int]:
+        """Device address and size of a variable of a program, by its address there.
+
+        Raises DriverError: there is no such variable.
+        """
+        raise DriverError("cudaErrorInvalidSymbol")
+
     def invoke(self, function: int, *words: int) -> int:
         """Call a function of the host."""
         kind = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * len(words))
@@ -150,17 +160,6 @@ class Host(ABC):
             self.invoke(function, *words)
 
         gpu.call_back(found, work)
-
-    def submit(self, gpu: Any, stream: int, work: Callable[[int], None], kind: str) -> bool:
-        """Do a stream's work now and return True, or record it in a graph if the stream is being captured.
-
-        The work gets its stream; in a graph, that is the default one.
-
-        Raises DriverError: there is no such stream, or the work fails.
-        """
-        gpu.stream(stream)
-        work(stream)
-        return True
 
     @abstractmethod
     def launch(self, gpu: Any, stream: int, config: Any, kernel: Any, values: Sequence[bytes]) -> None:

@@ -199,6 +199,7 @@ def cuCtxGetDevice(gpu: SimulatedGpu) -> Any:
 def cuCtxSynchronize(gpu: SimulatedGpu) -> None:
     """Wait for all work."""
     gpu.require_context()
+    gpu.graphs.forbid(why="a stream is captured, which does no work")
     gpu.wait()
     gpu.outstanding.all_done()
 

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 from tilewright.errors import DeviceError, LaunchError, OutOfMemoryError
 from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.simulate import machine
+from tilewright.simulate.device import driver_errors
 from tilewright.simulate.device.caller import Host, Registered
-from tilewright.simulate.device.capturing import Capture
 from tilewright.simulate.device.deferred_launches import LeftOut
 from tilewright.simulate.device.device_addresses import FIRST_HANDLE, DeviceAddresses, device_addresses
+from tilewright.simulate.device.graphs import Capture, Graphs
 from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.pending_work import Outstanding
-from tilewright.simulate.device.use_after_close import advice
 from tilewright.simulate.machine.sizes import size_text
 from tilewright.simulate.observer import Observer
 from tilewright.simulate.run.limits import Limits
@@ -38,21 +38,8 @@ STICKY = frozenset(
     "CUDA_ERROR_ILLEGAL_INSTRUCTION CUDA_ERROR_MISALIGNED_ADDRESS".split()
 )
 _Thing = TypeVar("_Thing")
-
-
-class DriverError(Exception):
-    """A driver call failed."""
-
-    def __init__(self, code: str, message: str = "") -> None:
-        super().__init__(message or code)
-        self.code = code  #: The name of the CUresult, such as `CUDA_ERROR_INVALID_VALUE`.
-
-
-class EndedError(DriverError):
-    """The object belongs to a simulated GPU that has ended, or was made before a reset."""
-
-    def __init__(self, subject: str) -> None:
-        super().__init__("CUDA_ERROR_CONTEXT_IS_DESTROYED", f"CUDA_ERROR_CONTEXT_IS_DESTROYED: {advice(subject)}")
+DriverError = driver_errors.DriverError
+EndedError = driver_errors.EndedError
 
 
 class BrokenError(DriverError):
@@ -78,6 +65,7 @@ class Event:
 
     timing: bool
     recorded: float | None = None
+    captured: bool = False  #: Whether it was last recorded in a stream that was captured.
 
 
 class SimulatedGpu:
@@ -138,14 +126,14 @@ class SimulatedGpu:
         self.pinned: dict[int, int] = {}  # address of pinned memory -> flags
         self.pool = POOL  # the pool for new memory
         self.pools: dict[tuple[int, int], int] = {}  # (pool, attribute) -> value that was set
+        self.arrays: dict[int, Any] = {}  # the `Elements` of each array
+        self.textures: dict[int, tuple[Any, Any]] = {}  # what textures and surfaces read, and how
         self.tensors: set[int] = set()  # addresses of tensors that have a tensor map
         self.outstanding = Outstanding()
         self.left_out = LeftOut()
         self.said: set[str] = set()  # keys of the messages about times that were shown
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, if it was set
-        self.capturing: Any = None  # the `Capture` of the graph that gets a stream's work
-        self.graphs: dict[int, Capture] = {}
-        self.user_objects: dict[int, Any] = {}  # what graphs keep for a program
+        self.graphs = Graphs(self.new_handle, self.free)
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
         self.kernels: set[str] = set()  # names of launched kernels
@@ -403,11 +391,17 @@ class SimulatedGpu:
         self.registered.clear()
         self.events.clear()
         self.streams = {number: Stream() for number in DEFAULT_STREAMS}
-        self.capturing = None
         self.broken = ""
-        self.graphs.clear()
+        self.graphs.reset()
+        self.arrays.clear()
+        self.textures.clear()
         self.primary_retained = 0
         self._handles_from = self.new_handle()
+
+    @property
+    def capturing(self) -> Capture | None:
+        """The capture of a stream in progress."""
+        return self.graphs.capturing
 
     # -- streams and events ---------------------------------------------------------------------------------------
 
@@ -444,6 +438,7 @@ class SimulatedGpu:
         if self._callback_thread is not None:
             self._callback_thread.shutdown()
         self.closed = True
+        self.graphs.reset()
         ours = {library.base for library in self.libraries.values()} | {r.allocation for r in self.registered.values()}
         with self.call(), DeferredSigint():
             self._free_given_up()

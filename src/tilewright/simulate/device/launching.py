@@ -31,8 +31,8 @@ from tilewright.errors import (
     TargetError,
     TilewrightError,
 )
-from tilewright.simulate.device.capturing import OUTSIDE
 from tilewright.simulate.device.gpu import STICKY, DriverError, SimulatedGpu
+from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.simulate.device.pending_work import Task, UsedBytes
@@ -62,8 +62,6 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
 
 #: Errors of packages whose handlers shall catch a failed launch: module and class.
 _ERRORS = (("numba.cuda.cudadrv.driver", "CudaAPIError"), ("cuda.core._utils.cuda_utils", "CUDAError"))
-#: The code for a launch that a capture does not take.
-_CAPTURED = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
 #: Any stack that a program requests is available. Source: cuda.h, CU_LIMIT_STACK_SIZE.
 _STACK_LIMIT = 0
 #: Limit of pending launches by kernels: CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.
@@ -140,8 +138,7 @@ class Launcher:
                 gpu.stream(handle)
                 gpu.require_working()
                 values = packed(program.parameters, arguments)
-                if gpu.capturing is not None:
-                    self._captured(handle, noted, (stream, config, kernel, *values))
+                if gpu.graphs.captures and self._captured(handle, noted, (config, kernel, *values)):
                     return
                 facts = tuple(noted(values)) if noted else ()
                 for fact in facts:
@@ -177,20 +174,22 @@ class Launcher:
         if run.printed:
             self._show(run.printed)
 
-    def _captured(self, stream: int, noted: Any, given: tuple[Any, ...]) -> None:
-        """Add a launch to the graph that is captured.
+    def _captured(self, stream: int, noted: Any, given: tuple[Any, ...]) -> bool:
+        """Add a launch to the graph that captures its stream; return False if none does.
 
-        Raises DriverError: it is in another stream.
+        Raises DriverError: a capture forbids the launch.
         """
-        capture = self.gpu.capturing
-        if stream not in capture.streams:
-            raise DriverError(_CAPTURED, f"{_CAPTURED}: {OUTSIDE}")
+        graphs = self.gpu.graphs
 
-        def again() -> None:
+        def again(where: int) -> None:
             self._noted.facts = noted
-            self.launch(*given)
+            self.launch(where, *given)
 
-        capture.add(stream, again)
+        if graphs.captured(stream) is None:
+            submit(self.gpu, stream, lambda _: None, "kernel")
+            return False
+        submit(self.gpu, stream, again, "kernel")
+        return True
 
     def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
         """Run a kernel; mapped host memory is synchronised before and after."""
@@ -224,7 +223,7 @@ class Launcher:
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
         """The memory of a launch that the host or other streams use too; None if no observer needs it."""
-        concurrent = self._streams_known and self.gpu.concurrent_streams
+        concurrent = self._streams_known and not self.gpu.graphs.running and self.gpu.concurrent_streams
         places = self.gpu.memory.allocations() if concurrent else self.gpu.host_visible.items()
         used = [
             (address, observer.used(run, address, size))

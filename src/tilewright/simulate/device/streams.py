@@ -48,15 +48,16 @@ def cuStreamDestroy(gpu: SimulatedGpu, stream: Any) -> None:
 def cuStreamSynchronize(gpu: SimulatedGpu, stream: Any) -> None:
     """Wait for a stream's work."""
     found = gpu.stream(stream)
-    if gpu.capturing is not None and int(stream) in gpu.capturing.streams:
-        raise DriverError("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "a stream that is captured does no work")
+    gpu.graphs.forbid(int(stream))
     gpu.wait(found)
     gpu.outstanding.synchronised(int(stream))
 
 
 def cuStreamQuery(gpu: SimulatedGpu, stream: Any) -> None:
     """Whether a stream's work is done."""
-    if any(not future.done() for future in gpu.stream(stream).callbacks):
+    found = gpu.stream(stream)
+    gpu.graphs.forbid(int(stream))
+    if any(not future.done() for future in found.callbacks):
         raise DriverError("CUDA_ERROR_NOT_READY")
     gpu.outstanding.synchronised(int(stream))
 
@@ -64,14 +65,22 @@ def cuStreamQuery(gpu: SimulatedGpu, stream: Any) -> None:
 def cuStreamWaitEvent(gpu: SimulatedGpu, stream: Any, event: Any, flags: int) -> None:
     """Make a stream wait for an event."""
     gpu.stream(stream)
-    gpu.event(event)
-    if gpu.capturing is None or not gpu.capturing.waits(int(stream), int(event)):
+    recorded = gpu.event(event).recorded is not None
+    its = gpu.graphs.captured(int(stream))
+    capture = next((one for one in gpu.graphs.captures if int(event) in one.events), None)
+    if its is not None and capture is not its and (capture is not None or recorded):
+        its.invalid = True
+        kind = "MERGE" if capture is not None else "ISOLATION"
+        rule = "a captured stream can only wait for events that its own capture records"
+        raise DriverError(f"CUDA_ERROR_STREAM_CAPTURE_{kind}", rule)
+    if capture is None or not capture.waits(int(stream), int(event)):
         gpu.outstanding.waits(int(stream), int(event))
 
 
 def cuStreamAddCallback(gpu: SimulatedGpu, stream: Any, callback: Any, data: Any, flags: int) -> None:
     """Call a function on the driver's thread when the stream's work is done."""
     handle = int(stream or 0)
+    gpu.graphs.forbid(handle, "a callback cannot be captured; use a host function")
     gpu.host.call_back(gpu, handle, int(callback), handle, 0, int(data))
 
 
@@ -94,7 +103,9 @@ def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:
     """Record the time in a stream."""
     gpu.stream(stream)
     found = gpu.event(event)
-    if gpu.capturing is not None and gpu.capturing.recorded(int(event), int(stream)):
+    gpu.graphs.captured(int(stream))  # it is valid
+    found.captured = sum(capture.recorded(int(event), int(stream)) for capture in gpu.graphs.captures) > 0
+    if found.captured:
         return
     found.recorded = time.perf_counter()
     gpu.outstanding.recorded(int(event), int(stream))
@@ -102,19 +113,27 @@ def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:
 
 def cuEventQuery(gpu: SimulatedGpu, event: Any) -> None:
     """Whether an event has completed."""
-    gpu.event(event)
+    _not_captured(gpu, event)
     gpu.outstanding.event_came(int(event))
 
 
 def cuEventSynchronize(gpu: SimulatedGpu, event: Any) -> None:
     """Wait for an event."""
-    gpu.event(event)
+    _not_captured(gpu, event)
     gpu.outstanding.event_came(int(event))
 
 
 def cuEventElapsedTime(gpu: SimulatedGpu, start: Any, end: Any) -> float:
     """Milliseconds between two events in the host's time, which measures the simulator and no GPU."""
-    first, last = gpu.event(start), gpu.event(end)
+    first, last = _not_captured(gpu, start), _not_captured(gpu, end)
     if not (first.timing and last.timing) or first.recorded is None or last.recorded is None:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")
     return 1000 * (last.recorded - first.recorded)
+
+
+def _not_captured(gpu: SimulatedGpu, event: Any) -> Event:
+    """An event; one that was recorded in a captured stream only orders a graph's nodes."""
+    found = gpu.event(event)
+    if found.captured:
+        raise DriverError("CUDA_ERROR_CAPTURED_EVENT", "an event of a captured stream never completes")
+    return found

@@ -40,6 +40,8 @@ static void graphs(int *x) {
     cudaStreamWaitEvent(other, event, 0);
     add<<<1, 32, 0, other>>>(x, 20);
     cudaLaunchHostFunc(other, host, &called);
+    cudaEventRecord(event, other);
+    cudaStreamWaitEvent(stream, event, 0);
     cudaStreamCaptureStatus status;
     cudaGraph_t growing;
     cudaStreamGetCaptureInfo(stream, &status, nullptr, &growing);

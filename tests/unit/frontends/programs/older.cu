@@ -70,5 +70,5 @@ int main() {
     CUcontext context = nullptr;
     printf("%d ", cuCtxCreate_v2(&context, 0, 0));
     printf("%d %d\n", status, context != nullptr);
-    printf("%d\n", cuArrayCreate(nullptr, nullptr));
+    printf("%d\n", cuMipmappedArrayCreate(nullptr, nullptr, 0));
 }

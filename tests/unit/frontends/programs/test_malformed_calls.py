@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from tilewright.frontends.libcuda import errors
+from tilewright.frontends.libcuda.structures import Block, Side
+from tilewright.frontends.libcuda.transfers import copy_block
 from tilewright.frontends.programs import process
 from tilewright.frontends.programs.answers import CALLS, Answers
-from tilewright.frontends.programs.calls.memory import moved_3d
 from tilewright.frontends.programs.headers import Function
 from tilewright.frontends.programs.library import answered
 from tilewright.frontends.programs.process import Served
@@ -182,14 +183,15 @@ def test_copies_and_sets_of_nothing_end_at_once(program: Program, name: str, giv
 
 
 @pytest.mark.parametrize("extent", [(0, 1 << 40, 1 << 40), (1 << 40, 0, 1 << 40), (1 << 40, 1 << 40, 0)])
-def test_copies_of_planes_of_nothing_end_at_once(program: Program, extent: tuple[int, ...]) -> None:
-    moved_3d(program.caller, (*[0] * 16, *extent, 4))
+def test_copies_of_planes_of_nothing_end_at_once(gpu: SimulatedGpu, extent: tuple[int, int, int]) -> None:
+    copy_block(gpu, Block(Side(0, 0, 0), Side(0, 0, 0), *extent, 4))
 
 
 @pytest.mark.parametrize(
     ("name", "given"),
     [
         ("cudaMemset2D", (0, 0, 1, 1 << 40)), ("cudaMemset2D", (4, 0, 8, 2)), ("cudaMemset2D", (8, 0, 8, 1 << 40)),
+        ("cudaMemset3D", (0, 8, 1, 0, 8, 1, 1 << 40)),
         ("cudaMemset3D", (8, 8, 0, 0, 8, 1, 1 << 40)), ("cudaMemset3D", (8, 8, 1, 0, 8, 2, 1 << 40)),
     ],
 )  # fmt: skip

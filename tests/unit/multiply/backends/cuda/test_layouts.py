@@ -242,7 +242,6 @@ def test_a_graph_of_the_driver_has_products_and_their_memory(gpu: Any) -> None:
     done(calls.cuStreamBeginCapture(handle, calls.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
     before = gpu.launches
     tw.matmul(left, right, out)  # B is copied to memory of the product's own
-    assert int(calls.cuStreamSynchronize(handle)[0]) == calls.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
     graph = done(calls.cuStreamEndCapture(handle))
     ready = done(calls.cuGraphInstantiate(graph, 0))
     done(calls.cuGraphDestroy(graph))

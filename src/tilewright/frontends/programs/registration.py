@@ -1,17 +1,16 @@
-"""Calls that register a program's device code, and that launch its kernels.
+"""Calls that only a program makes: it registers its device code, and asks for the last error of a thread.
 
-Source: CUDA Runtime API, "Execution Control"; of registration `crt/host_runtime.h` of the vendor's headers.
+Source: `crt/host_runtime.h` of the vendor's headers; CUDA Runtime API, "Error Handling".
 """
 
 from __future__ import annotations
 
 import itertools
 
-from tilewright.frontends.libcuda.launches import launch
+from tilewright.frontends.libcuda import errors
 from tilewright.frontends.libcuda.loading import fatbin_at
 from tilewright.frontends.programs.protocol import Caller
 from tilewright.frontends.programs.runtime import Module
-from tilewright.simulate.device.launching import LaunchConfig
 
 #: The wrapper's version for separate compilation (`-rdc=true`): it refers to a list of parts to link.
 #: Source: `fatbinary_section.h`, and `crt/link.stub`, which fills the list.
@@ -60,16 +59,19 @@ def __cudaInitModule(call: Caller, handle: int) -> int:
     return 1
 
 
-def cudaLaunchKernel(
-    call: Caller, function: int, grid: tuple[int, ...], block: tuple[int, ...], arguments: int, shared: int, stream: int
-) -> None:
-    """Launch a kernel."""
-    launch(call.gpu, stream, LaunchConfig(grid, block, None, shared), call.kernel(function), arguments)
+def cudaDeviceReset(call: Caller) -> None:
+    """Destroy everything that the process has on the device."""
+    call.gpu.reset()
+    call.last_error = 0
 
 
-def cudaLaunchCooperativeKernel(
-    call: Caller, function: int, grid: tuple[int, ...], block: tuple[int, ...], arguments: int, shared: int, stream: int
-) -> None:
-    """Launch a kernel whose blocks can wait for each other."""
-    config = LaunchConfig(grid, block, None, shared, cooperative_launch=True)
-    launch(call.gpu, stream, config, call.kernel(function), arguments)
+def cudaGetLastError(call: Caller) -> int:
+    """The last error of this thread; resets it."""
+    error = cudaPeekAtLastError(call)
+    call.last_error = 0
+    return error
+
+
+def cudaPeekAtLastError(call: Caller) -> int:
+    """The last error of this thread."""
+    return errors.code_of(call.gpu.broken) if call.gpu.broken else call.last_error

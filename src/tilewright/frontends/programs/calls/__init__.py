@@ -1,1 +1,0 @@
-"""The implemented CUDA functions, under CUDA's names, in modules by subject."""
