@@ -13,6 +13,7 @@ from types import MappingProxyType
 import drawn
 import screens
 import speeds
+import wings
 
 import tilewright as tw
 from tilewright.observe.profiling.watching import Watched, watch
@@ -71,6 +72,7 @@ PICTURES: MappingProxyType[str, Callable[[], str]] = MappingProxyType(
         "results-occupancy": lambda: _registers("results_8"),
         "first-screen": screens.first_screen,
         "speeds": speeds.chart,
+        "wings": wings.chart,
         "float32-wavefronts": lambda: _bars("Wavefronts of shared", *_FLOAT32),
     }
 )
