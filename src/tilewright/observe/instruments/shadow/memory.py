@@ -53,11 +53,17 @@ from tilewright.simulate.isa import Form, table
 from tilewright.simulate.ptx.tree import Address, Immediate, Instruction, Module, Register
 
 #: Events that order accesses; `clocks.c` keeps clocks of warps and lanes by them.
-_ORDERING_EVENTS = (EventKind.ARRIVE, EventKind.RELEASE, EventKind.SYNC, EventKind.EXIT, EventKind.FENCE)
+_ORDERING_EVENTS = (
+    EventKind.ARRIVE,
+    EventKind.RELEASE,
+    EventKind.SYNC,
+    EventKind.EXIT,
+    EventKind.FENCE,
+    EventKind.COMMIT,
+    EventKind.WAIT,
+)
 #: Events of mbarriers and bulk copies.
 _MBARRIER_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventKind.BULK_COMMIT, EventKind.BULK_WAIT)
-#: Events of groups of asynchronous copies, which `flights.c` follows.
-_GROUP_EVENTS = (EventKind.COMMIT, EventKind.WAIT)
 #: Unused bytes between variables of shared and of local memory.
 GAP_BYTES = 512
 #: A block's local memory is not judged if it is larger: every block starts with a copy of its states.
@@ -126,39 +132,32 @@ class MemoryCheck(Instrument):
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""
         form = table().find(site.opcode)
-        if site.kind is EventKind.CLUSTER:
-            return accesses.arrival(relaxed=form is not None and form.has("relaxed"))
-        if site.kind is EventKind.FENCE and form is not None and form.has("mbarrier_init"):
-            return Handler("tw_shadow_init_fence", needs=accesses.PARTS)
-        if site.kind in _MBARRIER_EVENTS or (site.kind is EventKind.EXIT and self._mbarriers):
-            return mbarriers.handler(site)
-        if site.kind is EventKind.FENCE and self._bulks and form is not None and form.has("proxy"):
-            return mbarriers.handler(site)
-        if mbarriers.is_product(form):
-            return mbarriers.handler(site)
-        if site.kind is EventKind.STACK:
-            return accesses.stack(site)
-        if site.kind is EventKind.ACCESS:
-            if mbarriers.has_event(form):
-                return None
-            if form is not None and (found := mbarriers.columns_handler(form)) is not None:
-                return found
-            return accesses.handler(site, offsets, self.cell_bytes)
-        return _ordering(site.kind)
+        match site.kind:
+            case EventKind.CLUSTER:
+                return accesses.arrival(relaxed=form is not None and form.has("relaxed"))
+            case EventKind.FENCE if form is not None and form.has("mbarrier_init"):
+                return Handler("tw_shadow_init_fence", needs=accesses.PARTS)
+            case EventKind.FENCE if self._bulks and form is not None and form.has("proxy"):
+                return mbarriers.handler(site)
+            case EventKind.EXIT if self._mbarriers:
+                return mbarriers.handler(site)
+            case kind if kind in _MBARRIER_EVENTS or mbarriers.is_product(form):
+                return mbarriers.handler(site)
+            case EventKind.STACK:
+                return accesses.stack(site)
+            case EventKind.ACCESS if not mbarriers.has_event(form):
+                own = mbarriers.columns_handler(form) if form is not None else None
+                return own or accesses.handler(site, offsets, self.cell_bytes)
+            case kind if kind in _ORDERING_EVENTS:
+                return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS)
+        return None
 
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
         """Loads with one base, whose cells are judged at once."""
         return accesses.together(sites, offsets, self.cell_bytes)
 
-    def begin(self, facts: Facts) -> Storage:
-        """Cells of global memory and records for the launch; clocks, cells and local states for each block."""
-        warps = -(-facts.block[0] * facts.block[1] * facts.block[2] // 32)
-        self._facts = facts
-        self._table = records.empty()
-        self._orders = orders.Orders(math.prod(facts.grid))
-        cells = facts.global_bytes // self.cell_bytes + 8
-        # one mapping for all: only whole large pages can be used
-        self._cells = np.split(areas().take(25 * cells), [8 * cells, 16 * cells, 24 * cells])
+    def _mark(self, facts: Facts) -> States:
+        """The states of global memory, in which constants are marked."""
         if self._states is None:
             self._states = States(facts.global_bytes)
             self._states.allocated(GLOBAL_BASE, facts.global_bytes)
@@ -169,6 +168,18 @@ class MemoryCheck(Instrument):
         self._before = self._states.held(facts.params_address, facts.params_bytes)
         if self._points_to_params:
             self._states.constant(facts.params_address, facts.params_bytes)
+        return self._states
+
+    def begin(self, facts: Facts) -> Storage:
+        """Cells of global memory and records for the launch; clocks, cells and local states for each block."""
+        warps = -(-facts.block[0] * facts.block[1] * facts.block[2] // 32)
+        self._facts = facts
+        self._table = records.empty()
+        self._orders = orders.Orders(math.prod(facts.grid))
+        cells = facts.global_bytes // self.cell_bytes + 8
+        # one mapping for all: only whole large pages can be used
+        self._cells = np.split(areas().take(25 * cells), [8 * cells, 16 * cells, 24 * cells])
+        states = self._mark(facts)
         shared = _shared_cells(facts, self.cell_bytes)
         local = _local_states(facts, warps)
         start = BLOCK_BYTES + 2 * shared.nbytes + local.size
@@ -179,7 +190,7 @@ class MemoryCheck(Instrument):
         words = {
             "cell_bytes": self.cell_bytes,
             "base": GLOBAL_BASE,
-            "states": self._states.host_address,
+            "states": states.host_address,
             "writes": self._cells[0].ctypes.data,
             "reads": self._cells[1].ctypes.data,
             "stored": self._cells[2].ctypes.data,
@@ -316,12 +327,6 @@ def _local_states(facts: Facts, warps: int) -> npt.NDArray[np.uint8]:
         if space == "local":
             one[offset : offset + facts.layout.sizes.get(name, 0)] = int(name in passed)
     return np.tile(one, warps * 32)
-
-
-def _ordering(kind: EventKind) -> Handler | None:
-    """The handler of an event that orders accesses, or ends them; None for one that does not."""
-    known = kind in _GROUP_EVENTS or kind in _ORDERING_EVENTS
-    return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS) if known else None
 
 
 def _initial_clocks(lanes_at: int) -> bytes:
