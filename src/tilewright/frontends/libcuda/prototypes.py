@@ -19,11 +19,16 @@ _PARAMETER = re.compile(r"(?P<type>.*?)(?P<name>\w+)$")
 #: C type -> ctypes; handles are addresses, other types are enumerations.
 _TYPES: Mapping[str, Any] = MappingProxyType(
     {
-        "int": ctypes.c_int, "unsigned int": ctypes.c_uint, "size_t": ctypes.c_size_t, "float": ctypes.c_float,
-        "unsigned short": ctypes.c_ushort, "unsigned char": ctypes.c_ubyte, "unsigned long long": ctypes.c_ulonglong,
+        "int": ctypes.c_int,
+        "unsigned int": ctypes.c_uint,
+        "size_t": ctypes.c_size_t,
+        "float": ctypes.c_float,
+        "unsigned short": ctypes.c_ushort,
+        "unsigned char": ctypes.c_ubyte,
+        "unsigned long long": ctypes.c_ulonglong,
         "CUdevice": ctypes.c_int,
     }
-)  # fmt: skip
+)
 _HANDLES = frozenset(
     "CUdeviceptr CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUmemoryPool CUlinkState "
     "CUhostFn CUstreamCallback CUgraph CUgraphExec CUgraphNode CUuserObject CUarray CUtexObject CUsurfObject "
@@ -49,10 +54,16 @@ class Pitched(ctypes.Structure):
 _BY_VALUE: Mapping[str, Any] = MappingProxyType({"cudaExtent": Extent, "cudaPitchedPtr": Pitched})
 _FILLED: Mapping[str, Any] = MappingProxyType(
     {
-        "CUDA_ARRAY_DESCRIPTOR": 24, "CUDA_ARRAY3D_DESCRIPTOR": 40, "CUDA_RESOURCE_DESC": 144, "CUDA_TEXTURE_DESC": 104,
-        "cudaChannelFormatDesc": 20, "cudaExtent": 24, "cudaResourceDesc": 144, "cudaTextureDesc": 72,
+        "CUDA_ARRAY_DESCRIPTOR": 24,
+        "CUDA_ARRAY3D_DESCRIPTOR": 40,
+        "CUDA_RESOURCE_DESC": 144,
+        "CUDA_TEXTURE_DESC": 104,
+        "cudaChannelFormatDesc": 20,
+        "cudaExtent": 24,
+        "cudaResourceDesc": 144,
+        "cudaTextureDesc": 72,
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,11 @@ class PointerAttributes(ctypes.Structure):
     """The known part of `cudaPointerAttributes`."""
 
     _fields_ = (
-        ("type", ctypes.c_int), ("device", ctypes.c_int), ("device_pointer", ctypes.c_size_t),
+        ("type", ctypes.c_int),
+        ("device", ctypes.c_int),
+        ("device_pointer", ctypes.c_size_t),
         ("host_pointer", ctypes.c_size_t),
-    )  # fmt: skip
+    )
 
 
 def cudaGetDevice(gpu: SimulatedGpu) -> int:
@@ -211,9 +213,16 @@ def cudaMemcpyAsync(gpu: SimulatedGpu, target: int, source: int, size: int, kind
 
 
 def cudaMemcpy2DAsync(
-    gpu: SimulatedGpu, target: int, target_step: int, source: int, source_step: int, width: int, height: int, kind: int,
+    gpu: SimulatedGpu,
+    target: int,
+    target_step: int,
+    source: int,
+    source_step: int,
+    width: int,
+    height: int,
+    kind: int,
     stream: int,
-) -> None:  # fmt: skip
+) -> None:
     """Copy rows, in a stream."""
     sides = Side(target, target_step, height), Side(source, source_step, height)
     transfers.cuMemcpy3DAsync(gpu, Block(*sides, width, height, 1, kind), stream)
@@ -289,17 +298,27 @@ def cudaFuncGetAttributes(gpu: SimulatedGpu, attributes: int, kernel: Kernel) ->
 
 
 def cudaLaunchKernel(
-    gpu: SimulatedGpu, kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], arguments: int, shared: int,
+    gpu: SimulatedGpu,
+    kernel: Kernel,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    arguments: int,
+    shared: int,
     stream: int,
-) -> None:  # fmt: skip
+) -> None:
     """Launch a kernel."""
     launches.launch(gpu, stream, LaunchConfig(grid, block, None, shared), kernel, arguments)
 
 
 def cudaLaunchCooperativeKernel(
-    gpu: SimulatedGpu, kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], arguments: int, shared: int,
+    gpu: SimulatedGpu,
+    kernel: Kernel,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    arguments: int,
+    shared: int,
     stream: int,
-) -> None:  # fmt: skip
+) -> None:
     """Launch a kernel whose blocks can wait for each other."""
     config = LaunchConfig(grid, block, None, shared, cooperative_launch=True)
     launches.launch(gpu, stream, config, kernel, arguments)

@@ -25,12 +25,16 @@ _ANYWHERE = 4  # cudaMemcpyDefault
 #: `CUarray_format` -> bits of a channel, and the kind of its numbers.
 _FORMATS: Mapping[int, tuple[int, int]] = MappingProxyType(
     {
-        0x01: (8, TEXTURES["elements_unsigned"]), 0x02: (16, TEXTURES["elements_unsigned"]),
-        0x03: (32, TEXTURES["elements_unsigned"]), 0x08: (8, TEXTURES["elements_signed"]),
-        0x09: (16, TEXTURES["elements_signed"]), 0x0A: (32, TEXTURES["elements_signed"]),
-        0x10: (16, TEXTURES["elements_float"]), 0x20: (32, TEXTURES["elements_float"]),
+        0x01: (8, TEXTURES["elements_unsigned"]),
+        0x02: (16, TEXTURES["elements_unsigned"]),
+        0x03: (32, TEXTURES["elements_unsigned"]),
+        0x08: (8, TEXTURES["elements_signed"]),
+        0x09: (16, TEXTURES["elements_signed"]),
+        0x0A: (32, TEXTURES["elements_signed"]),
+        0x10: (16, TEXTURES["elements_float"]),
+        0x20: (32, TEXTURES["elements_float"]),
     }
-)  # fmt: skip
+)
 _AS_INTEGERS, _NORMALIZED, _SRGB = 1, 2, 16  # CU_TRSF_*
 
 
@@ -295,17 +299,24 @@ def _numbers(form: str) -> Layout:
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
         "CUDA_MEMCPY2D": Layout(_copy_2d),
-        "CUDA_MEMCPY3D": Layout(_copy_3d), "cudaMemcpy3DParms": Layout(_runtime_copy_3d),
-        "CUDA_MEMSET_NODE_PARAMS": Layout(_fill), "cudaMemsetParams": Layout(_fill),
-        "CUDA_KERNEL_NODE_PARAMS": Layout(_started), "cudaKernelNodeParams": Layout(_started),
-        "CUDA_HOST_NODE_PARAMS": _numbers("2Q"), "cudaHostNodeParams": _numbers("2Q"),
-        "CUgraphExecUpdateResultInfo": _numbers("i4x2Q"), "cudaGraphExecUpdateResultInfo": _numbers("i4x2Q"),
+        "CUDA_MEMCPY3D": Layout(_copy_3d),
+        "cudaMemcpy3DParms": Layout(_runtime_copy_3d),
+        "CUDA_MEMSET_NODE_PARAMS": Layout(_fill),
+        "cudaMemsetParams": Layout(_fill),
+        "CUDA_KERNEL_NODE_PARAMS": Layout(_started),
+        "cudaKernelNodeParams": Layout(_started),
+        "CUDA_HOST_NODE_PARAMS": _numbers("2Q"),
+        "cudaHostNodeParams": _numbers("2Q"),
+        "CUgraphExecUpdateResultInfo": _numbers("i4x2Q"),
+        "cudaGraphExecUpdateResultInfo": _numbers("i4x2Q"),
         "CUDA_ARRAY_DESCRIPTOR": Layout(_shape_2d, lambda of: _shape_bytes(of)[:16] + _shape_bytes(of)[24:32]),
         "CUDA_ARRAY3D_DESCRIPTOR": Layout(_shape_3d, _shape_bytes),
-        "cudaChannelFormatDesc": _numbers("5i"), "cudaExtent": _numbers("3Q"), "cudaPitchedPtr": _numbers("4Q"),
+        "cudaChannelFormatDesc": _numbers("5i"),
+        "cudaExtent": _numbers("3Q"),
+        "cudaPitchedPtr": _numbers("4Q"),
         "CUDA_RESOURCE_DESC": Layout(_resource, _resource_bytes),
         "cudaResourceDesc": Layout(_runtime_resource, _runtime_resource_bytes),
         "CUDA_TEXTURE_DESC": Layout(_sampling, _sampling_bytes),
         "cudaTextureDesc": Layout(_runtime_sampling, _runtime_sampling_bytes),
     }
-)  # fmt: skip
+)

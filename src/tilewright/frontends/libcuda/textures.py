@@ -93,27 +93,51 @@ def cudaGetChannelDesc(gpu: SimulatedGpu, handle: int) -> tuple[tuple[int, ...]]
 
 
 def cudaMemcpy2DToArrayAsync(
-    gpu: SimulatedGpu, target: int, x: int, y: int, source: int, step: int, width: int, height: int, kind: int,
+    gpu: SimulatedGpu,
+    target: int,
+    x: int,
+    y: int,
+    source: int,
+    step: int,
+    width: int,
+    height: int,
+    kind: int,
     stream: int,
-) -> None:  # fmt: skip
+) -> None:
     """Copy rows into an array, from a byte offset in a row, in a stream."""
     to = _part(array(gpu, target), x, y, width, height)
     cuMemcpy3DAsync(gpu, Block(to, Side(source, step, height), width, height, 1, kind), stream)
 
 
 def cudaMemcpy2DFromArrayAsync(
-    gpu: SimulatedGpu, target: int, step: int, source: int, x: int, y: int, width: int, height: int, kind: int,
+    gpu: SimulatedGpu,
+    target: int,
+    step: int,
+    source: int,
+    x: int,
+    y: int,
+    width: int,
+    height: int,
+    kind: int,
     stream: int,
-) -> None:  # fmt: skip
+) -> None:
     """Copy rows out of an array, in a stream."""
     of = _part(array(gpu, source), x, y, width, height)
     cuMemcpy3DAsync(gpu, Block(Side(target, step, height), of, width, height, 1, kind), stream)
 
 
 def cudaMemcpy2DArrayToArray(
-    gpu: SimulatedGpu, target: int, x: int, y: int, source: int, from_x: int, from_y: int, width: int, height: int,
+    gpu: SimulatedGpu,
+    target: int,
+    x: int,
+    y: int,
+    source: int,
+    from_x: int,
+    from_y: int,
+    width: int,
+    height: int,
     kind: int,
-) -> None:  # fmt: skip
+) -> None:
     """Copy rows from array to array."""
     of = _part(array(gpu, source), from_x, from_y, width, height)
     cudaMemcpy2DToArray(gpu, target, x, y, of.address, of.row_bytes, width, height, kind)

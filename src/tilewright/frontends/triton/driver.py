@@ -40,9 +40,12 @@ class Utilities:
         """Limits and rates."""
         gpu = current_gpu().record
         asked = {
-            "max_shared_mem": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", "max_num_regs": "MAX_REGISTERS_PER_BLOCK",
-            "multiprocessor_count": "MULTIPROCESSOR_COUNT", "warpSize": "WARP_SIZE", "sm_clock_rate": "CLOCK_RATE",
-        }  # fmt: skip
+            "max_shared_mem": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+            "max_num_regs": "MAX_REGISTERS_PER_BLOCK",
+            "multiprocessor_count": "MULTIPROCESSOR_COUNT",
+            "warpSize": "WARP_SIZE",
+            "sm_clock_rate": "CLOCK_RATE",
+        }
         found = {}
         for name, attribute in asked.items():
             value = ATTRIBUTES[attribute]
@@ -92,9 +95,18 @@ class KernelLauncher:
         self._maps = getattr(metadata, "tensordesc_meta", None) or ()
 
     def __call__(
-        self, grid_x: int, grid_y: int, grid_z: int, stream: int, function: Kernel, packed_metadata: Any,
-        launch_metadata: Any, enter_hook: Any, exit_hook: Any, *given: Any,
-    ) -> None:  # fmt: skip
+        self,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        stream: int,
+        function: Kernel,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Any,
+        exit_hook: Any,
+        *given: Any,
+    ) -> None:
         """Launch the kernel and wait for it."""
         grid = (grid_x, grid_y, grid_z)
         if math.prod(grid) == 0:  # like Triton, launch nothing
@@ -124,10 +136,12 @@ class KernelLauncher:
             gpu.large_clusters.add((kernel.code.library.handle, kernel.name))
         gpu.kernel_limits[kernel.code.library.handle, kernel.name] = metadata.shared
         config = LaunchConfig(  # its grid counts clusters, as Triton's does
-            grid, metadata.num_warps * WARP_LANES, (metadata.num_ctas, 1, 1) if metadata.num_ctas > 1 else None,
+            grid,
+            metadata.num_warps * WARP_LANES,
+            (metadata.num_ctas, 1, 1) if metadata.num_ctas > 1 else None,
             shmem_size=metadata.shared,
             cooperative_launch=bool(getattr(metadata, "launch_cooperative_grid", False)),
-        )  # fmt: skip
+        )
         launcher.launch(stream, config, kernel, *values)
 
     def _scratch(self, kind: str, blocks: int, stream: int) -> Any:
