@@ -20,6 +20,7 @@ import numpy as np
 from numba import cuda
 
 import tilewright as tw
+from tilewright.observe.profiling import Profiles
 from tilewright.simulate.run.execution import Execution
 
 _ROOT = str(Path(tw.__file__).parent)
@@ -95,7 +96,7 @@ def ways() -> dict[str, Way]:
         found["simt.launch, checked"] = way(lambda: tw.simt.launch(*request))
         on_gpu = cuda.to_device(x), cuda.to_device(y)
         found["numba, checked"] = way(lambda: double[2, 32](*on_gpu))
-    with tw.simulated_gpu(check=True, observers=[tw.profiling.Profiles()]):
+    with tw.simulated_gpu(check=True, observers=[Profiles()]):
         found["simt.launch, checked and profiled"] = way(lambda: tw.simt.launch(*request))
     return found
 

@@ -43,9 +43,9 @@ def launches(*, optimised: bool) -> Iterator[None]:
     """Launches inside without instruments wait for optimised code, or all stay in quick code, as in other tests."""
     first = kernels.KernelStore.first
 
-    def chosen(self: kernels.KernelStore, *launch: Any) -> Any:
+    def chosen(self: kernels.KernelStore, *launch: Any, name: str = "") -> Any:
         plain = optimised and not launch[-1]
-        return (self.get(*launch), None) if plain else (first(self, *launch)[0], None)
+        return (self.get(*launch), None) if plain else (first(self, *launch, name=name)[0], None)
 
     with mock.patch.object(kernels.KernelStore, "first", chosen):
         yield

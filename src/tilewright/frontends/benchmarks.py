@@ -19,7 +19,6 @@ from tilewright.observe.prediction.sampling import Care
 from tilewright.observe.profiling import Profiles
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.installed_gpu import current_gpu
-from tilewright.simulate.observer import Launch
 
 #: Blocks that represent a launch: fewer than for a requested prediction, because autotuners compare many launches.
 _QUICK = Care(least_blocks=16, most_part=3 / 4, each=1, compared=2, following=2)
@@ -29,10 +28,6 @@ class Timed(Predictions):
     """Predictions of launches that need not run completely."""
 
     leaves_out = True
-
-    def enough(self, launch: Launch) -> bool:
-        """Whether a sample of blocks was counted."""
-        return launch.index in self._sampled
 
 
 class _OfEvents(Predictions):

@@ -20,10 +20,11 @@ CALLS: dict[str, Callable[..., Any]] = {
     if name.startswith("cu") and getattr(function, "__module__", "") == subject.__name__
 }
 #: Calls that hold no lock: those that wait for callbacks, which may make driver calls themselves; and those that Python
-#: may make while it collects arrays, on a thread that runs a kernel for another thread that holds the lock.
+#: may make while it collects arrays, on a thread that runs a kernel for another thread that holds the lock; and those
+#: that only look at what the calling thread has.
 UNLOCKED = frozenset(
     "cuCtxSynchronize cuStreamSynchronize cuMemFree cuMemFreeHost cuMemHostUnregister cuStreamDestroy cuEventDestroy "
-    "cuLibraryUnload".split()
+    "cuLibraryUnload cuCtxGetCurrent cuCtxGetDevice".split()
 )
 #: Calls that a device refuses once a launch has broken it; the others free things, or ask about them.
 WORKS = re.compile(

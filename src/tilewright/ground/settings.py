@@ -72,12 +72,27 @@ class Settings:
         return cls(
             cache_dir=_cache_dir(variables.get("TILEWRIGHT_CACHE_DIR", "")),
             threads=_threads(variables.get("TILEWRIGHT_THREADS", "")),
-            gpu=variables.get("TILEWRIGHT_GPU", "") or "h100",
+            gpu=gpu_name(variables),
             debug=debugging(variables),
             amx=variables.get("TILEWRIGHT_AMX", "") != "0",
-            quick_code=variables.get("TILEWRIGHT_QUICK_CODE", "") != "0",
+            quick_code=quick_code(variables),
             cache_bytes=_cache_bytes(variables.get("TILEWRIGHT_CACHE_BYTES", "")),
         )
+
+
+def gpu_name(environ: Mapping[str, str] | None = None) -> str:
+    """The name of the GPU to take limits from."""
+    return (os.environ if environ is None else environ).get("TILEWRIGHT_GPU", "") or "h100"
+
+
+def quick_code(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether kernels of a simulated GPU begin in code that is quickly made."""
+    return (os.environ if environ is None else environ).get("TILEWRIGHT_QUICK_CODE", "") != "0"
+
+
+def host_threads() -> int:
+    """The number of host threads of a simulated launch."""
+    return _threads(os.environ.get("TILEWRIGHT_THREADS", ""))
 
 
 def debugging(environ: Mapping[str, str] | None = None) -> bool:

@@ -90,6 +90,16 @@ class HostRace:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamRace:
+    """Two launches in unordered streams used the same bytes, and at least one wrote them."""
+
+    launch: Launch
+    other: Launch
+    writes: bool  #: Whether `launch` writes.
+    other_writes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Rows of bytes in device memory at equal steps."""
 
@@ -198,7 +208,7 @@ class Observer:
     as_given: bool = False
     #: Whether to compare the host's uses of shared memory with unfinished work of streams.
     host_races: bool = False
-    #: Whether it may need only a part of a launch; see `enough`.
+    #: Whether it may need only a part of a launch; see `beforehand`.
     leaves_out: bool = False
     #: Whether each report has only what came after the one before, so that all of them count, and not only the last.
     reports_add: bool = False
@@ -214,8 +224,12 @@ class Observer:
     def take_report(self, report: dict[str, Any]) -> None:
         """Take the results of the observer in another process."""
 
-    def started(self, limit_bytes: int) -> None:
-        """A GPU was created; its device addresses are below GLOBAL_BASE + `limit_bytes`."""
+    def started(self, limit_bytes: int, used: Sequence[tuple[int, int, frozenset[str]]] = ()) -> None:
+        """The observer was added to a GPU, whose device addresses are below GLOBAL_BASE + `limit_bytes`.
+
+        `used` has address and bytes of each allocation that kernels used before, with their names; `allocated` follows
+        for all.
+        """
 
     def in_memory(self, limit_bytes: int) -> AbstractContextManager[None]:
         """In the body, events are of a launch in another memory, with addresses below GLOBAL_BASE + `limit_bytes`.
@@ -242,9 +256,6 @@ class Observer:
     def host_wrote(self, address: int, size_bytes: int) -> None:
         """The host wrote device memory, or may have written it: shared memory counts as written before each launch."""
 
-    def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
-        """Kernels of these names used an allocation before this observer was added."""
-
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
         """The host reads an array of the device, at a line of the program."""
 
@@ -252,11 +263,8 @@ class Observer:
         """Which bytes of global memory a launch read, and which it wrote; called only with `host_races`."""
         raise NotImplementedError
 
-    def host_raced(self, race: HostRace) -> None:
-        """The host used memory before the device was done with it."""
-
-    def streams_raced(self, launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> None:
-        """Two launches in unordered streams used the same bytes, and at least one wrote them."""
+    def raced(self, race: HostRace | StreamRace) -> None:
+        """Memory was used before other work on it was done."""
 
     def copied(self, source: Rows, target: Rows) -> None:
         """Rows were copied on the device, before or after a launch; the copy takes over their state."""
@@ -267,11 +275,11 @@ class Observer:
     def launching(self, launch: Launch) -> None:
         """A launch starts."""
 
-    def beforehand(self, launch: Launch, alone: BlocksAlone) -> None:
-        """Called before a launch is prepared: `alone` runs some of its blocks and then restores memory."""
+    def beforehand(self, launch: Launch, alone: BlocksAlone) -> bool:
+        """Called before a launch is prepared: `alone` runs some of its blocks and then restores memory.
 
-    def enough(self, launch: Launch) -> bool:
-        """Whether the blocks that ran before were enough, because nobody needs the launch's results."""
+        Returns whether those were enough, so that the launch need not run unless somebody needs its results.
+        """
         return False
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:

@@ -6,6 +6,7 @@ resident block) and the *warp*.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.ground.native.header import header
-from tilewright.simulate.machine import Gpu
-from tilewright.simulate.machine.tensor_cores import WAYS, rule
+from tilewright.simulate.machine.tensor_cores import WAYS, rule_of
 
 _RECORDS: Final = header(Path(__file__).parent / "runtime" / "records.h")
 _STRUCTS: Final = _RECORDS.structs
@@ -167,12 +167,16 @@ POINT: Final = _STRUCTS["tw_point"].offsets
 POINT_BYTES: Final = _STRUCTS["tw_point"].bytes
 
 
-def tensor_rules(gpu: Gpu) -> npt.NDArray[Any]:
-    """How a GPU sums the products of matrices: a record for each of `FORMATS` that has one, by its number."""
+@functools.lru_cache(maxsize=64)
+def tensor_rules(capability: tuple[int, int]) -> npt.NDArray[Any]:
+    """How GPUs of a compute capability sum the products of matrices: a record for each of `FORMATS` that has one.
+
+    A record's place is the format's number. The array is shared, and must not be changed.
+    """
     rules = np.zeros(_RULES, _RULE)
     for name, number in FORMATS.items():
         if number >= _RULES:
             continue
-        found = rule(gpu, name)
+        found = rule_of(capability, name)
         rules[number] = _WAYS[found.way], found.group, found.fraction, found.floor, found.kept
     return rules

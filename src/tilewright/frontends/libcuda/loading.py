@@ -273,7 +273,7 @@ def cuFuncGetAttribute(gpu: SimulatedGpu, attribute: int, kernel: Kernel) -> int
             major, minor = target(kernel.code.library.module)
             return 10 * major + minor
         case "MAX_DYNAMIC_SHARED_SIZE_BYTES":
-            return allowed_shared_bytes(gpu, kernel)
+            return allowed_shared_bytes(gpu, kernel.code.library, kernel.program)
         case "NON_PORTABLE_CLUSTER_SIZE_ALLOWED":
             return int((kernel.code.library.handle, kernel.name) in gpu.large_clusters)
         case "PREFERRED_SHARED_MEMORY_CARVEOUT":

@@ -9,25 +9,36 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.frontends.numba.spacing import given_by_program
+from tilewright.frontends.numba.spacing import GIVEN
 from tilewright.simulate.device.views import HostPointer
 from tilewright.simulate.observer import ArgumentFact
 from tilewright.simulate.programs.arguments import DATA, ITEMSIZE, SHAPE, array_fields
+
+#: Attribute of a kernel: its arguments' names, and how many parameters each has.
+_FIELDS = "_tilewright_fields"
 
 
 def facts_of(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:
     """The facts of each argument, from the types that numba-cuda compiled the kernel for and from the passed value."""
     types = kernel.argument_types
-    function = getattr(kernel, "py_func", None)
-    names = list(inspect.signature(function).parameters) if function else []
-    names += [f"argument {index}" for index in range(len(names), len(types))]
+    if not hasattr(kernel, _FIELDS):
+        setattr(kernel, _FIELDS, _names_and_counts(kernel))
+    names, counts = getattr(kernel, _FIELDS)
     words = [int.from_bytes(value, "little", signed=True) for value in values]
-    if sum(_fields(type_) for type_ in types) != len(words):  # an extension passes something else
+    if sum(counts) != len(words):  # an extension passes something else
         return
     at = 0
-    for name, type_, value in zip(names, types, given, strict=False):
-        yield from _fact(name, type_, words[at : at + _fields(type_)], value)
-        at += _fields(type_)
+    for name, type_, count, value in zip(names, types, counts, given, strict=False):
+        yield from _fact(name, type_, words[at : at + count], value)
+        at += count
+
+
+def _names_and_counts(kernel: Any) -> tuple[Sequence[str], Sequence[int]]:
+    """For each argument its name, and the number of kernel parameters."""
+    function = getattr(kernel, "py_func", None)
+    names = list(inspect.signature(function).parameters) if function else []
+    names += [f"argument {index}" for index in range(len(names), len(kernel.argument_types))]
+    return names, [_fields(type_) for type_ in kernel.argument_types]
 
 
 def _fields(type_: Any) -> int:
@@ -44,7 +55,7 @@ def _fields(type_: Any) -> int:
 def _own(argument: Any) -> dict[str, Any]:
     """Fields of a fact for an argument that is a copy: the program's array."""
     argument = getattr(argument, "value", argument) if type(argument).__name__ in ("In", "Out", "InOut") else argument
-    own = given_by_program(argument)
+    own = getattr(argument, GIVEN, argument)
     if isinstance(own, np.ndarray):
         owner = own
         while isinstance(owner.base, np.ndarray):

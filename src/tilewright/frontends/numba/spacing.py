@@ -22,7 +22,7 @@ from tilewright.simulate.row_gaps import RowGaps, suits
 from tilewright.simulate.state import GLOBAL_BASE
 
 #: Attribute of an array with gaps: the array that the program passed.
-_GIVEN = "_tilewright_given"
+GIVEN = "_tilewright_given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,9 @@ def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
 
     @functools.wraps(original)
     def call(dispatcher: Any, arguments: Sequence[Any], config: Any) -> None:
+        if not gpu.memory.red_zones:
+            original(dispatcher, arguments, config)
+            return
         spaced = [] if dispatcher.specialized else _spaced(gpu, arguments)
         changed = tuple(next((s.array for s in spaced if s.given is a), a) for a in arguments)
         if not spaced or not _compiles(dispatcher, changed):
@@ -54,11 +57,6 @@ def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
                     one.source.copy_to_host(one.given)
 
     return call
-
-
-def given_by_program(argument: Any) -> Any:
-    """The program's own array if the argument is a copy with gaps; else the argument."""
-    return getattr(argument, _GIVEN, argument)
 
 
 def _compiles(dispatcher: Any, arguments: Sequence[Any]) -> bool:
@@ -78,7 +76,7 @@ def _compiles(dispatcher: Any, arguments: Sequence[Any]) -> bool:
 
 def _spaced(gpu: SimulatedGpu, arguments: Sequence[Any]) -> list[_Spaced]:
     """Copies with gaps of those arguments that can have them."""
-    if not gpu.memory.red_zones or any(observer.as_given for observer in gpu.observers):
+    if any(observer.as_given for observer in gpu.observers):
         return []
     # a host array that is passed twice is two arrays on the device
     twice = {id(a) for i, a in enumerate(arguments) if type(a) is np.ndarray and any(b is a for b in arguments[:i])}
@@ -139,7 +137,7 @@ def _with_gaps(gpu: SimulatedGpu, given: Any) -> _Spaced:
     rows = RowGaps(source.shape, source.dtype.itemsize)
     memory = cuda.current_context().memalloc(rows.span_bytes)
     array = DeviceNDArray(source.shape, rows.strides, source.dtype, gpu_data=memory)
-    setattr(array, _GIVEN, given)
+    setattr(array, GIVEN, given)
     one = _Spaced(given, source, array)
     _copy(gpu, source, array)
     for observer in gpu.observers:

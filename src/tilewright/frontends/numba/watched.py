@@ -237,7 +237,7 @@ def _used(gpu: SimulatedGpu, array: Array, selected: Bytes | None, *, writes: bo
         name = _called(frame, whole) or f"an array of {whole.size:,} {whole.dtype}"
         race = HostRace(name, writes, line, task.what, task.kernel, task.line, task_writes)
         for observer in gpu.observers:
-            observer.host_raced(race)
+            observer.raced(race)
 
 
 def _called(frame: FrameType | None, array: Array) -> str:

@@ -41,7 +41,7 @@ class DeferredSigint:
         return self._error is not None
 
     def __enter__(self) -> DeferredSigint:
-        if on_main_thread():
+        if threading.get_ident() == threading.main_thread().ident:
             handler = _SIGNAL.getsignal(_SIGINT)
             if callable(handler):
                 self._handler = handler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,10 +41,13 @@ from tilewright.observe.instruments.wraparound import Wraparound
 from tilewright.simulate import machine
 from tilewright.simulate.events import GLOBAL_BASE, Instrument
 from tilewright.simulate.isa import Role
-from tilewright.simulate.observer import ArgumentFact, BlocksAlone, HostRace, Launch, Observer, Rows, Run
+from tilewright.simulate.observer import ArgumentFact, BlocksAlone, HostRace, Launch, Observer, Rows, Run, StreamRace
 from tilewright.simulate.programs.clusters import cluster_of
+from tilewright.simulate.programs.listing import parsed
 from tilewright.simulate.run.allocations import red_zone_bytes
 
+#: Kernels whose text's findings are remembered.
+_KERNELS = 256
 #: Groups of findings that can cause non-finite or unset values.
 _CAUSES = ("TW1", "TW2", "TW3", "TW4")
 #: Checks of the kernel's text alone.
@@ -90,7 +94,6 @@ class Checks(Observer):
         self._looked_at: set[Any] = set()
         self._lost: dict[tuple[str, str], list[Finding]] = {}  # if a kernel without writes ends
         self._too_few: list[Finding] = []  # whether this launch has fewer dimensions than its kernel
-        self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # for each kernel, see `indices.lines`
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -170,10 +173,12 @@ class Checks(Observer):
 
     # -- events of the simulated GPU ---------------------------------------------------------------------------
 
-    def started(self, limit_bytes: int) -> None:
-        """Nothing is known of the new GPU's memory."""
+    def started(self, limit_bytes: int, used: Sequence[tuple[int, int, frozenset[str]]] = ()) -> None:
+        """Nothing is known of the GPU's memory, nor of what kernels did there before."""
         if limit_bytes > self._states.size_bytes:
             self._states = States(limit_bytes)
+        for address, size, kernels in used:
+            self._coverage.used_before(address, size, kernels)
 
     def row_gaps_at(self, gaps: Rows) -> None:
         """Mark the gaps between the rows of an array: no kernel may touch them."""
@@ -197,10 +202,6 @@ class Checks(Observer):
         """Mark the bytes as written."""
         self._states.host_wrote(address, size_bytes)
 
-    def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
-        """Remember that other kernels did unknown work on the arrays there."""
-        self._coverage.used_before(address, size_bytes, kernels)
-
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
         """Report elements of an array that the host reads although nobody wrote them."""
         self._found += copies.unwritten(array, source_line, self._states)
@@ -211,13 +212,12 @@ class Checks(Observer):
         read, written = (map_[start : start + size_bytes].view(np.bool_) for map_ in (touched.read, touched.written))
         return read, written
 
-    def host_raced(self, race: HostRace) -> None:
-        """Report a host line that uses memory too early."""
-        self._found += mending.mended([hosts.finding(race)], None)
-
-    def streams_raced(self, launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> None:
-        """Report two unordered launches."""
-        self._found.append(launches.between_streams(launch, other, writes=writes, other_writes=other_writes))
+    def raced(self, race: HostRace | StreamRace) -> None:
+        """Report a host line that uses memory too early, or two unordered launches."""
+        if isinstance(race, HostRace):
+            self._found += mending.mended([hosts.finding(race)], None)
+        else:
+            self._found.append(launches.between_streams(race))
 
     def launching(self, launch: Launch) -> None:
         """Check the launch's parameters and the kernel's PTX."""
@@ -227,19 +227,18 @@ class Checks(Observer):
         dtypes = [a.dtype for a in launch.arguments if a.dtype is not None]
         key = (launch.program.ptx, launch.program.entry, tuple(map(str, dtypes)))
         read = values_of(launch)
-        self._too_few = launches.fewer_dimensions(launch, read)
+        self._too_few = launches.fewer_dimensions(launch) if read is not None else []
         self._found += self._too_few
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
             if folded.holds_arrays(launch.program):
                 self._waiting[launch.name] = None
-            file = launches.definition(launch.program)[0]
-            found = precision.findings(read, launch.name, dtypes, file)
-            found += [one for check in _OF_TEXT for one in check(read, launch.name)]
+            file = launch.program.definition[0]
+            found = _of_text(*key[:2], launch.name, file, tuple(dtypes))
             self._found += self._of_launch(found, launch, read)
-            self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
+            self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch)
 
-    def beforehand(self, launch: Launch, alone: BlocksAlone) -> None:
+    def beforehand(self, launch: Launch, alone: BlocksAlone) -> bool:
         """Check the local arrays that the kernel's PTX does not have any more."""
         if launch.name in self._waiting:
             del self._waiting[launch.name]
@@ -247,20 +246,18 @@ class Checks(Observer):
             self._of_arrays = self._of_launch(found, launch, None)
             if not whole and not found:
                 self.folded[launch.name] = None
+        return False
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """New instruments for the launch."""
         read, kernel = values_of(launch), (launch.program.ptx, launch.program.entry)
-        if kernel not in self._signs:
-            self._signs[kernel] = indices.lines(read) if read is not None else {}
-        signs = self._signs[kernel]
-        memory = MemoryCheck(launch.program.module, launch.name, self._states)
+        signs = _signs(*kernel) if read is not None else {}
+        memory = _memory_check(*kernel, launch.name).on(self._states)
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         shuffles = shuffling.instrument(read, launch.name) if read is not None else None
-        tensor = read is not None and any(op.form.row.role is Role.TENSOR_MEMORY for op in read.ops)
         asked = launch.program, launch.cluster, launch.grid, launch.gpu
-        alone = tensor and cluster_of(*asked) in (None, (1, 1, 1))
+        alone = read is not None and _uses_tensor_memory(*kernel) and cluster_of(*asked) in (None, (1, 1, 1))
         more = [Wraparound(signs)] if signs else []
         return [*found, *more, *([shuffles] if shuffles else []), *([TensorMemory(launch.name)] if alone else [])]
 
@@ -312,9 +309,35 @@ class Checks(Observer):
             if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
                 yield from self._of_launch([row for row in rows if not _loaded_ahead(row, read)], launch, read)
         if read is not None and "wraparound" in results:
-            signs = self._signs[launch.program.ptx, launch.program.entry]
+            signs = _signs(launch.program.ptx, launch.program.entry)
             found = indices.findings(read, launch.name, results["wraparound"], signs)
             yield from self._of_launch(found, launch, read)
+
+
+@functools.lru_cache(maxsize=_KERNELS)
+def _of_text(ptx: str, entry: str, name: str, file: str, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Finding, ...]:
+    """The findings of a kernel's text, defined in a file and launched with arrays of these dtypes."""
+    read = values.of_kernel(ptx, entry)
+    of_all = (one for check in _OF_TEXT for one in check(read, name))
+    return (*precision.findings(read, name, dtypes, file), *of_all)
+
+
+@functools.lru_cache(maxsize=_KERNELS)
+def _signs(ptx: str, entry: str) -> dict[int, bool]:
+    """See `indices.lines`."""
+    return indices.lines(values.of_kernel(ptx, entry))
+
+
+@functools.lru_cache(maxsize=_KERNELS)
+def _memory_check(ptx: str, entry: str, name: str) -> MemoryCheck:
+    """The check of memory of a kernel, without the states of a launch."""
+    return MemoryCheck(parsed(ptx), name)
+
+
+@functools.lru_cache(maxsize=_KERNELS)
+def _uses_tensor_memory(ptx: str, entry: str) -> bool:
+    """Whether a kernel uses tensor memory."""
+    return any(op.form.row.role is Role.TENSOR_MEMORY for op in values.of_kernel(ptx, entry).ops)
 
 
 def _together(found: Sequence[Finding], unreached: Sequence[Finding]) -> list[Finding]:

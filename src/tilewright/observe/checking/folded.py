@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from tilewright.errors import KernelError, TilewrightError
 from tilewright.observe.checking import faults, statements
-from tilewright.observe.checking.launches import definition
 from tilewright.observe.instruments.findings import Finding
 from tilewright.observe.instruments.shadow.memory import MemoryCheck
 from tilewright.simulate.observer import BlocksAlone, Launch, Part
@@ -34,7 +33,7 @@ _EXIT = (
 
 def holds_arrays(program: Program) -> bool:
     """Whether a kernel declares local arrays, and its build is optimised."""
-    file, line, _ = definition(program)
+    file, line, _ = program.definition
     if not file or program.module.debug:
         return False
     places = [place.rpartition(":") for place in program.source_lines.values()]

@@ -6,7 +6,7 @@ values.
 
 from __future__ import annotations
 
-import linecache
+import functools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -15,10 +15,10 @@ from typing import Any
 
 from tilewright.observe.checking import arrays, mending, statements
 from tilewright.observe.checking.static import dimensions
-from tilewright.observe.checking.static.values import Values
+from tilewright.observe.checking.static.values import Values, of_kernel
 from tilewright.observe.instruments.findings import Finding, split
 from tilewright.simulate.machine import Gpu
-from tilewright.simulate.observer import Launch
+from tilewright.simulate.observer import Launch, StreamRace
 from tilewright.simulate.programs import residency
 from tilewright.simulate.programs.launch_rules import Broken, Rule, broken
 from tilewright.simulate.programs.program import Program
@@ -27,7 +27,7 @@ from tilewright.simulate.ptx.frames import package
 
 def at(launch: Launch, code: str, **details: Any) -> Finding:
     """A finding of a launch: at the launching line, or at the kernel's definition if that line is unknown."""
-    source, line, ptx_line = definition(launch.program)
+    source, line, ptx_line = launch.program.definition
     details = _named(details, launch.program) | ({"defined_at": f"{source}:{line}"} if source else {})
     file, _, number = launch.source_line.rpartition(":")
     if file:
@@ -37,35 +37,17 @@ def at(launch: Launch, code: str, **details: Any) -> Finding:
     )
 
 
-def between_streams(launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> Finding:
+def between_streams(race: StreamRace) -> Finding:
     """TW309: two launches in unordered streams use the same bytes, and one of them writes there."""
-    there = at(other, "TW309")
+    there = at(race.other, "TW309")
     return at(
-        launch,
+        race.launch,
         "TW309",
-        work=f"`{other.name}`",
-        access="writes" if writes else "reads",
-        other_access="writes" if other_writes else "reads",
+        work=f"`{race.other.name}`",
+        access="writes" if race.writes else "reads",
+        other_access="writes" if race.other_writes else "reads",
         others=[f"{there.source}:{there.line}"],
     )
-
-
-def definition(program: Program) -> tuple[str, int, int]:
-    """File and line of a kernel's definition; without a line table, the PTX line of its entry."""
-    lines = [place.rpartition(":") for place in program.source_lines.values()]
-    plain = re.escape(re.split(r"[<(]", program.name)[0].rpartition("::")[2])
-    for file in dict.fromkeys(file for file, _, _ in lines):
-        text = "".join(linecache.getlines(file))
-        first = min(int(number) for other, _, number in lines if other == file)
-        found = [
-            text.count("\n", 0, match.start(1)) + 1
-            for match in re.finditer(rf"(?:\bdef\s+|\b__global__\b[^;{{}}]*?\b)({plain})\s*\(", text)
-        ]
-        if found:  # of several functions with this name, the one with this body
-            return file, max((line for line in found if line <= first), default=found[0]), 0
-    if lines:
-        return lines[0][0], int(lines[0][2]), 0
-    return "", 0, program.module.functions[program.entry].ptx_line
 
 
 def findings(launch: Launch, gpu: Gpu) -> list[Finding]:
@@ -96,18 +78,24 @@ def _finding(launch: Launch, gpu: Gpu, wrong: Broken) -> Finding:
             return at(launch, "TW505", how="allowed", static=static, dynamic=dynamic, most=wrong.most)
 
 
-def fewer_dimensions(launch: Launch, values: Values | None) -> list[Finding]:
+def fewer_dimensions(launch: Launch) -> list[Finding]:
     """TW503 for a launch written with one extent, of a kernel that uses its y or z index in addresses."""
-    if values is None or launch.written is None:
+    if launch.written is None:
         return []
     grid, block = launch.written
     if any(isinstance(extents, Sequence) and len(extents) > 1 for extents in (grid, block)):
         return []
-    axis = max(dimensions.own_axes(values), default="")
+    axis = _own_axis(launch.program.ptx, launch.program.entry)
     if not axis:
         return []
     given = {"grid": _as_written(grid), "block": _as_written(block)}
     return [at(launch, "TW503", how="given", extents="xyz".index(axis) + 1, axis=axis, **given)]
+
+
+@functools.lru_cache(maxsize=256)
+def _own_axis(ptx: str, entry: str) -> str:
+    """The last axis whose index a kernel uses by itself in addresses; "" for x alone."""
+    return max(dimensions.own_axes(of_kernel(ptx, entry)), default="")
 
 
 def _as_written(extents: Any) -> int | list[int]:
@@ -148,7 +136,7 @@ def of_launch(
 def _named(details: dict[str, Any], program: Program) -> dict[str, Any]:
     """The details with an array's name in the source of C++, where a pointer is only known by its number."""
     number = re.fullmatch(r"argument (\d+)", details.get("array", ""))
-    names = statements.parameters(*definition(program)[:2]) if number else []
+    names = statements.parameters(*program.definition[:2]) if number else []
     return details | ({"array": names[int(number[1])]} if number and int(number[1]) < len(names) else {})
 
 
@@ -160,7 +148,7 @@ def _at_users_line(finding: Finding, launch: Launch) -> Finding:
     own = package(finding.source).endswith("numba_cuda")
     if finding.source and not own:
         return finding
-    source, line, _ = ("", 0, 0) if own else definition(launch.program)
+    source, line, _ = ("", 0, 0) if own else launch.program.definition
     if not source:
         source, line = split(launch.source_line)
     if not source:

@@ -90,14 +90,15 @@ class Predictions(Profiles):
     def _lists(self) -> tuple[list[Any], ...]:
         return (*super()._lists(), self.counted)
 
-    def beforehand(self, launch: Launch, alone: BlocksAlone) -> None:
+    def beforehand(self, launch: Launch, alone: BlocksAlone) -> bool:
         """Record the first block, and count a sample of a large launch if wanted; skip a launch like an earlier one."""
         if not self._wanted(launch) or _alike(launch) in self._alike:
-            return
+            return False
         self._watched[launch.index] = watched(alone)
         found = sampled(alone, self._gpu, self._sample) if self._sample else None
         if found is not None:
             self._sampled[launch.index] = found
+        return found is not None and self.leaves_out
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """The profile's instruments; none if an earlier launch was alike, or a sample was counted."""

@@ -124,6 +124,8 @@ class Host(ABC):
 
     def _mapped(self) -> list[tuple[int, Registered]]:
         """The registered memory of which the device has a copy, with its addresses."""
+        if not self.registered:
+            return []
         return [(at, found) for at, found in self.registered.copy().items() if found.address and found.is_copy]
 
     # -- files, code, functions ---------------------------------------------------------------------------------

@@ -166,7 +166,8 @@ def cuCtxDestroy(gpu: SimulatedGpu, context: Any) -> None:
 
 def cuCtxGetCurrent(gpu: SimulatedGpu) -> Any:
     """The current thread's context, or 0."""
-    return binding().CUcontext(gpu.contexts[-1] if gpu.contexts else 0)
+    contexts = gpu.contexts
+    return binding().CUcontext(contexts[-1] if contexts else 0)
 
 
 def cuCtxSetCurrent(gpu: SimulatedGpu, context: Any) -> None:

@@ -27,12 +27,12 @@ class LeftOut:
     """
 
     def __init__(self) -> None:
-        self._launches: list[_Launch] = []
+        self.launches: list[_Launch] = []  #: Those that have not run completely, in order.
         self._needed: Counter[int] = Counter()
         self._freed: set[int] = set()
 
     def __bool__(self) -> bool:
-        return bool(self._launches)
+        return bool(self.launches)
 
     def add(
         self,
@@ -45,7 +45,7 @@ class LeftOut:
         """Keep a launch until its results are read; `writes` are the allocations that it writes, `uses` all of them."""
         if writes:
             one = _Launch(kernel, tuple(values), set(writes), frozenset(uses) - frozenset(writes), run)
-            self._launches.append(one)
+            self.launches.append(one)
             self._needed.update(one.reads)
 
     def keeps(self, address: int) -> bool:
@@ -56,7 +56,7 @@ class LeftOut:
 
     def writes(self, addresses: Collection[int]) -> bool:
         """Whether a pending launch writes any of these allocations."""
-        return any(not one.writes.isdisjoint(addresses) for one in self._launches)
+        return any(not one.writes.isdisjoint(addresses) for one in self.launches)
 
     def reads(self, addresses: Collection[int]) -> bool:
         """Whether a pending launch reads any of these allocations."""
@@ -64,23 +64,23 @@ class LeftOut:
 
     def repeated(self, kernel: str, values: Sequence[bytes]) -> list[int]:
         """Drop a launch that is made again, because it writes the same."""
-        return self._drop([one for one in self._launches if one.kernel == kernel and one.values == tuple(values)])
+        return self._drop([one for one in self.launches if one.kernel == kernel and one.values == tuple(values)])
 
     def freed(self, address: int) -> list[int]:
         """Drop launches whose results can no longer be read."""
-        for one in self._launches:
+        for one in self.launches:
             one.writes.discard(address)
-        return self._drop([one for one in self._launches if not one.writes])
+        return self._drop([one for one in self.launches if not one.writes])
 
     def complete(self) -> list[int]:
         """Run all of them completely, in order."""
-        launches = self._launches.copy()
+        launches = self.launches.copy()
         for one in launches:
             one.run()
         return self._drop(launches)
 
     def _drop(self, dropped: Sequence[_Launch]) -> list[int]:
-        self._launches = [one for one in self._launches if not any(one is other for other in dropped)]
+        self.launches = [one for one in self.launches if not any(one is other for other in dropped)]
         self._needed.subtract(address for one in dropped for address in one.reads)
         found = [address for address in self._freed if not self._needed[address]]
         self._needed = +self._needed

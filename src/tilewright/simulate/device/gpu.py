@@ -112,6 +112,8 @@ class SimulatedGpu:
         self.limits = limits
         self.with_arrays: Any = None  # compiles a kernel by its name in PTX, with its local arrays in memory
         self.memory = self.addresses.memory(self.record.memory_bytes)
+        for observer in observers:
+            observer.started(self.memory.limit_bytes)
         self._observed_by(tuple(observers))
         self.lock = threading.RLock()
         self.launches = self.primary_retained = 0
@@ -203,16 +205,16 @@ class SimulatedGpu:
     def observe(self, observer: Observer) -> None:
         """Add an observer from now on; for it, the host wrote all existing memory."""
         with self.lock:
-            self._observed_by((*self.observers, observer), observer)
-            for address, size in self.memory.allocations():
+            there = self.memory.allocations()
+            users = ((address, size, frozenset(self._users.get(address, ()))) for address, size in there)
+            observer.started(self.memory.limit_bytes, [one for one in users if one[2]])
+            self._observed_by((*self.observers, observer))
+            for address, size in there:
                 observer.allocated(address, size)
                 observer.host_wrote(address, size)
-                observer.used_before(address, size, frozenset(self._users.get(address, ())))
 
-    def _observed_by(self, observers: tuple[Observer, ...], *fresh: Observer) -> None:
-        """Install observers; `fresh` ones, or at first all of them, are told of the existing memory."""
-        for observer in fresh or (() if self.observers else observers):
-            observer.started(self.memory.limit_bytes)
+    def _observed_by(self, observers: tuple[Observer, ...]) -> None:
+        """Make these the observers, and leave unused bytes after allocations from now on if one of them wants that."""
         self.observers = observers
         self.memory.red_zones = any(observer.red_zones for observer in observers)
         self.memory.quarantine_bytes = QUARANTINE_BYTES if self.memory.red_zones else 0
@@ -348,11 +350,12 @@ class SimulatedGpu:
         extents = [self.memory.extent(address) for address in addresses]
         return frozenset(extent[0] for extent in extents if extent is not None)
 
-    def refuse_ended(self, address: int) -> None:
+    def refuse_ended(self, *addresses: int) -> None:
         """Reject memory of another GPU, or from before a reset."""
-        given = 0 <= address - GLOBAL_BASE < self.addresses.addresses.end
-        if given and self.memory.extent(address) is None and not self.memory.has_given(address):
-            raise EndedError(f"memory at address {address:#x}")
+        for address in addresses:
+            given = 0 <= address - GLOBAL_BASE < self.addresses.addresses.end
+            if given and self.memory.extent(address) is None and not self.memory.has_given(address):
+                raise EndedError(f"memory at address {address:#x}")
 
     @property
     def registered(self) -> dict[int, Registered]:

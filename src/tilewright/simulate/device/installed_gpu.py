@@ -19,9 +19,9 @@ def current_gpu() -> SimulatedGpu:
 
     Raises DeviceError: there is none.
     """
-    gpu = installed_gpu()
+    gpu = installed_device()
     if gpu is None:
         raise DeviceError(
             "a kernel of a simulated GPU must run inside `with tilewright.simulated_gpu():` (got none installed)"
         )
-    return gpu
+    return cast("SimulatedGpu", gpu)

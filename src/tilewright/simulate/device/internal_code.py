@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterable
@@ -34,7 +35,13 @@ def internal_folders() -> tuple[str, ...]:
     >>> "/projects/tilewright/numba/program.py".startswith(internal_folders())
     False
     """
-    loaded = (sys.modules.get(name) for name in ("numpy", *(_packages().innermost or ())))
+    names = "numpy", *(_packages().innermost or ())
+    return _all_places(tuple(map(sys.modules.get, names)))
+
+
+@functools.lru_cache(maxsize=64)
+def _all_places(loaded: tuple[ModuleType | None, ...]) -> tuple[str, ...]:
+    """The folder of this package, and the places of modules."""
     return (OURS, *(place for module in loaded if module is not None for place in _places(module)))
 
 

@@ -36,7 +36,7 @@ from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.simulate.device.pending_work import Task, UsedBytes
-from tilewright.simulate.observer import ArgumentFact, Launch, Run
+from tilewright.simulate.observer import ArgumentFact, Launch, Run, StreamRace
 from tilewright.simulate.programs import residency
 from tilewright.simulate.programs.launch_rules import broken
 from tilewright.simulate.programs.listing import Parameter
@@ -62,10 +62,13 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
 
 #: Errors of packages whose handlers shall catch a failed launch: module and class.
 _ERRORS = (("numba.cuda.cudadrv.driver", "CudaAPIError"), ("cuda.core._utils.cuda_utils", "CUDAError"))
+#: Arguments that are their own bytes.
+_PLAIN = (bytes, ctypes._SimpleCData, ctypes.Structure, ctypes.Array)
 #: Any stack that a program requests is available. Source: cuda.h, CU_LIMIT_STACK_SIZE.
 _STACK_LIMIT = 0
 #: Limit of pending launches by kernels: CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.
 PENDING_LIMIT = 4
+_NO_LIMITS = Limits()
 #: Operations with which concurrent kernels may use the same memory.
 _ATOMIC = re.compile(r"\b(atom|red|multimem)\.|\b(ld|st)\.(volatile|relaxed|acquire|release|mmio)")
 
@@ -129,7 +132,7 @@ class Launcher:
         gpu = self.gpu
         with gpu.call():
             noted, self._noted.facts = getattr(self._noted, "facts", None), None
-            library = kernel.code.library
+            library = Library.of(gpu, kernel.code)
             program = library.entry(kernel.name)
             block, cluster = _extents(config.block), _cluster(config)
             grid = _grid(config, cluster)
@@ -141,16 +144,17 @@ class Launcher:
                 if gpu.graphs.captures and self._captured(handle, noted, (config, kernel, *values)):
                     return
                 facts = tuple(noted(values)) if noted else ()
-                for fact in facts:
-                    gpu.refuse_ended(fact.address)
+                gpu.refuse_ended(*[fact.address for fact in facts if fact.address])
             except DriverError as error:
                 raise self._refusal(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
-            limits = (gpu.limits or Limits()).with_stack(gpu.set_limits.get(_STACK_LIMIT, 0))
+            limits = gpu.limits or _NO_LIMITS
+            if stack_bytes := gpu.set_limits.get(_STACK_LIMIT, 0):
+                limits = limits.with_stack(stack_bytes)
             index, line = gpu.numbered(program.name, self._line)
             about = Launch(
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, line, index,
                 _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
-                allowed_shared_bytes=allowed_shared_bytes(gpu, kernel),
+                allowed_shared_bytes=allowed_shared_bytes(gpu, library, program),
             )  # fmt: skip
             gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])
             try:
@@ -194,9 +198,10 @@ class Launcher:
     def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
         """Run a kernel; mapped host memory is synchronised before and after."""
         gpu = self.gpu
-        gpu.repeated(about.name, values)
-        if not any(observer.leaves_out for observer in gpu.observers):
-            gpu.used(fact.address for fact in about.arguments)
+        if gpu.left_out.launches:
+            gpu.repeated(about.name, values)
+            if not any(observer.leaves_out for observer in gpu.observers):
+                gpu.used(fact.address for fact in about.arguments)
         for observer in gpu.observers:
             for address, size in gpu.host_visible.items():
                 observer.host_wrote(address, size)
@@ -223,6 +228,8 @@ class Launcher:
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
         """The memory of a launch that the host or other streams use too; None if no observer needs it."""
+        if not self.gpu.host_races:
+            return None
         concurrent = self._streams_known and not self.gpu.graphs.running and self.gpu.concurrent_streams
         places = self.gpu.memory.allocations() if concurrent else self.gpu.host_visible.items()
         used = [
@@ -248,8 +255,9 @@ class Launcher:
             assert other.launch is not None
             if all(_ATOMIC.search(one.program.ptx) for one in (task.launch, other.launch)):
                 continue
+            race = StreamRace(task.launch, other.launch, writes, other_writes)
             for observer in self.gpu.observers:
-                observer.streams_raced(task.launch, other.launch, writes=writes, other_writes=other_writes)
+                observer.raced(race)
 
     def _refused(self, about: Launch, error: DriverError) -> Exception:
         """The program's error for a launch that a driver rejects; observers get it first."""
@@ -289,14 +297,14 @@ def _cluster(config: Any) -> tuple[int, int, int] | None:
 
 def _grid(config: Any, cluster: tuple[int, int, int] | None) -> tuple[int, int, int]:
     """Blocks of the grid: in a configuration with clusters, the grid counts clusters (`cuda.core.LaunchConfig`)."""
-    x, y, z = (a * b for a, b in zip(_extents(config.grid), cluster or (1, 1, 1), strict=True))
-    return x, y, z
+    x, y, z = _extents(config.grid)
+    return (x, y, z) if cluster is None else (x * cluster[0], y * cluster[1], z * cluster[2])
 
 
 def _extents(value: Any) -> tuple[int, int, int]:
     """Three extents from the value in a launch configuration."""
-    given = tuple(value) if isinstance(value, Sequence) else (value,)
-    x, y, z = (*(int(extent) for extent in given), 1, 1, 1)[:3]
+    given = value if isinstance(value, Sequence) else (value,)
+    x, y, z = (*map(int, given), 1, 1, 1)[:3]
     return x, y, z
 
 
@@ -309,16 +317,18 @@ def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[b
         raise DriverError(
             "CUDA_ERROR_INVALID_VALUE", f"takes {len(parameters)} kernel parameters (got {len(arguments)})"
         )
-    return tuple(
-        _bytes(argument)[: parameter.bytes].ljust(parameter.bytes, b"\0")
-        for parameter, argument in zip(parameters, arguments, strict=True)
-    )
+    values = []
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        if type(argument) is int:
+            data = (argument & (2**64 - 1)).to_bytes(8, "little")
+        else:
+            data = bytes(argument) if isinstance(argument, _PLAIN) else _bytes(argument)
+        values.append(data[: parameter.bytes].ljust(parameter.bytes, b"\0"))
+    return tuple(values)
 
 
 def _bytes(argument: Any) -> bytes:
     """An argument's bytes, for the types that `cuda.core.launch` takes."""
-    if isinstance(argument, bytes):
-        return argument
     if isinstance(argument, bool):
         return bytes([argument])
     if isinstance(argument, int):
@@ -329,8 +339,6 @@ def _bytes(argument: Any) -> bytes:
         return struct.pack("<2d", argument.real, argument.imag)
     if isinstance(argument, np.generic):
         return argument.tobytes()
-    if isinstance(argument, ctypes._SimpleCData | ctypes.Structure | ctypes.Array):
-        return bytes(argument)
     handle = getattr(argument, "handle", argument)  # of a buffer, or a CUdeviceptr itself
     return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
 

@@ -67,13 +67,14 @@ class Library:
         """Device code as loaded on a GPU; loads it if necessary."""
         if not code.ptx:
             raise machine_code(code)
-        with gpu.call():
+        with gpu.lock:
             known: list[Library] = [*gpu.libraries.values()]
             for found in known:
                 if found.code is code:
                     return found
-            library = cls(gpu, gpu.new_handle(), code)
-            gpu.libraries[library.handle] = library
+            with gpu.call():
+                library = cls(gpu, gpu.new_handle(), code)
+                gpu.libraries[library.handle] = library
         return library
 
     def entry(self, name: str) -> Program:
@@ -218,10 +219,10 @@ def cuKernelSetAttribute(gpu: SimulatedGpu, attribute: Any, value: int, kernel: 
         change((kernel.code.library.handle, kernel.name))
 
 
-def allowed_shared_bytes(gpu: SimulatedGpu, kernel: Kernel) -> int:
+def allowed_shared_bytes(gpu: SimulatedGpu, library: Library, program: Program) -> int:
     """The most dynamic shared memory that a kernel may have: what the program has set, or the default."""
-    usual = default_dynamic_bytes(gpu.record, kernel.program.shared_bytes)
-    return gpu.kernel_limits.get((kernel.code.library.handle, kernel.name), usual)
+    set_bytes = gpu.kernel_limits.get((library.handle, program.entry))
+    return default_dynamic_bytes(gpu.record, program.shared_bytes) if set_bytes is None else set_bytes
 
 
 def cuOccupancyMaxActiveBlocksPerMultiprocessor(

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentValueError, MissingFileError, near
 from tilewright.ground.lazy_exports import public
-from tilewright.ground.settings import Settings
+from tilewright.ground.settings import gpu_name
 from tilewright.simulate.machine.gpu import Gpu, gpus, launch_limits, named
 
 #: The suffix by which a file is distinguished from the name of a GPU.
@@ -51,7 +51,7 @@ def gpu(name: str) -> Gpu:
 
 def chosen(name: str | None = None) -> Gpu:
     """The record of a GPU; without a name that of `TILEWRIGHT_GPU`, by default the H100."""
-    return gpu(name or Settings.from_environ().gpu)
+    return gpu(name or gpu_name())
 
 
 def document(record: Gpu) -> dict[str, Any]:

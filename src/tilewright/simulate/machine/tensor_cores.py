@@ -34,8 +34,13 @@ def rule(gpu: Gpu, name: str) -> Rule:
     >>> rule(gpu("h100"), "f16").group, rule(gpu("a100"), "f16").group
     (16, 8)
     """
+    return rule_of(gpu.compute_capability, name)
+
+
+def rule_of(capability: tuple[int, int], name: str) -> Rule:
+    """The same for a compute capability."""
     rules = _rules()
-    before = [capability for capability in rules if capability <= gpu.compute_capability]
+    before = [known for known in rules if known <= capability]
     return rules[max(before, default=min(rules))][name]
 
 

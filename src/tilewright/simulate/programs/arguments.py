@@ -60,6 +60,25 @@ def fields_of(argument: Argument) -> Iterator[tuple[int, int]]:
         yield 2 if argument.kind == "scalar" and np.dtype(argument.dtype).kind == "c" else 1, 0
 
 
+def last_strides(fields: Sequence[tuple[int, int]], count: int) -> tuple[tuple[int, int], ...]:
+    """For each array of numba-cuda: the numbers of the parameters that hold the element size and the last stride.
+
+    `fields` has the number of parameters of each argument, and its dimensions, 0 for no array; `count` is the number of
+    all parameters. Empty if they do not agree.
+
+    >>> last_strides([(7, 1), (1, 0)], 8)
+    ((3, 6),)
+    """
+    if sum(parameters for parameters, _ in fields) != count:
+        return ()
+    found, start = [], 0
+    for parameters, ndim in fields:
+        if ndim:
+            found.append((start + ITEMSIZE, start + parameters - 1))
+        start += parameters
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class ArrayShape:
     """Layout of an array argument, wherever its data are."""
@@ -131,14 +150,6 @@ def marshal(
             "the argument types do not belong to this PTX"
         )
     return tuple(values)
-
-
-def pack(parameters: Sequence[Parameter], values: Sequence[bytes]) -> bytes:
-    """Place parameter values in the layout of the parameter space, each aligned."""
-    buffer = bytearray()
-    for parameter, value in zip(parameters, values, strict=True):
-        buffer += bytes(-len(buffer) % parameter.align) + value
-    return bytes(buffer)
 
 
 def _numba_values(kernel: str, argument: Argument, value: Any, address: AddressOf) -> list[bytes]:

@@ -15,6 +15,7 @@ from tilewright.ground.progress import announced
 from tilewright.simulate.programs import (
     arguments as marshalling,
     assembler,
+    device_runtime,
     listing,
     mangling,
     numba_compiler,
@@ -23,6 +24,7 @@ from tilewright.simulate.programs import (
 )
 from tilewright.simulate.programs.arguments import AddressOf, Argument
 from tilewright.simulate.programs.assembler import Resources
+from tilewright.simulate.programs.definitions import definition
 from tilewright.simulate.programs.listing import Parameter
 from tilewright.simulate.ptx.frames import users_calls, users_line
 from tilewright.simulate.ptx.tree import Module
@@ -236,12 +238,38 @@ class Program:
         return listing.parsed(self.ptx)
 
     @functools.cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """The place of each parameter in the parameter space, in bytes."""
+        found, end = [], 0
+        for parameter in self.parameters:
+            found.append(end + -end % parameter.align)
+            end = found[-1] + parameter.bytes
+        return tuple(found)
+
+    @functools.cached_property
+    def launches_kernels(self) -> bool:
+        """Whether kernels of its module launch kernels."""
+        return device_runtime.launches(self.module)
+
+    @functools.cached_property
+    def last_strides(self) -> tuple[tuple[int, int], ...]:
+        """For each array of a kernel of Numba: the numbers of the parameters with its element size and last stride."""
+        fields = [pair for argument in self.arguments for pair in marshalling.fields_of(argument)]
+        return marshalling.last_strides(fields, len(self.parameters))
+
+    @functools.cached_property
     def source_lines(self) -> Mapping[int, str]:
         """PTX line (from 1) to `file:line` of the user's source; empty without a line table.
 
         Library code counts for the user's line that calls it, as in `tilewright.simulate.ptx.frames`.
         """
         return {number: users_line(frames) for number, frames in self._line_table.items()}
+
+    @functools.cached_property
+    def definition(self) -> tuple[str, int, int]:
+        """File and line of the kernel's definition, and 0; without a line table "", 0 and the PTX line of its entry."""
+        file, line = definition(self.name, self.source_lines.values())
+        return file, line, 0 if file else self.module.functions[self.entry].ptx_line
 
     @functools.cached_property
     def inner_lines(self) -> Mapping[int, str]:
@@ -285,7 +313,10 @@ class Program:
 
     def pack(self, values: Sequence[bytes]) -> bytes:
         """Place the values from :meth:`marshal` in the layout of the parameter space, each aligned."""
-        return marshalling.pack(self.parameters, values)
+        buffer = bytearray()
+        for offset, value in zip(self.offsets, values, strict=True):
+            buffer += bytes(offset - len(buffer)) + value
+        return bytes(buffer)
 
 
 def compiled_python(

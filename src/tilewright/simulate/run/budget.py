@@ -29,14 +29,10 @@ class Budget:
         self.portion = max(1, limit // (_PORTIONS * threads))
         self._left = limit
         self._spent = 0
+        self.passed = False  #: Whether the threads have reported more than the limit.
         self._at_work = 0
         self._waiting = 0
         self._changed = threading.Condition()
-
-    @property
-    def passed(self) -> bool:
-        """Whether the threads have reported more than the limit."""
-        return self._spent > self.limit
 
     def share(self) -> Share:
         """Add a thread, with a first portion."""
@@ -94,4 +90,5 @@ class Share:
 
     def _add(self, spent: int) -> None:
         self._budget._spent += spent - self._spent
+        self._budget.passed = self._budget._spent > self._budget.limit
         self._spent = spent

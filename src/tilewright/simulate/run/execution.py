@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.errors import KernelError, OutOfMemoryError
 from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.ground.native.stacks import stack_bytes
-from tilewright.ground.settings import Settings
+from tilewright.ground.settings import host_threads
 from tilewright.simulate import state
 from tilewright.simulate.code import LANES
 from tilewright.simulate.events import Facts
@@ -67,6 +67,10 @@ PRINT_BYTES = 4 << 20
 SHARED_FILL = 0xFF
 
 
+#: Words of a context record that change while a thread runs.
+_QUANTUM, _PAUSE_AT, _INSTRUCTION_LIMIT = (state.CONTEXT[x] // 8 for x in ("quantum", "pause_at", "instruction_limit"))
+
+
 class Shift:
     """The state of one host thread: context record, clusters in progress, part of the budget, print buffer."""
 
@@ -79,12 +83,11 @@ class Shift:
         self.share = execution.budget.share()
         self._quantum = execution.quantum
         self._pause_at = UNLIMITED
-        self._set_bounds()
 
     def pause_after(self, instructions: int | None) -> Shift:
         """Pause soon after `instructions` instructions; None: never."""
         quantum = self._quantum if instructions is None else min(self._quantum, _QUICK_QUANTUM)
-        self._set("quantum", quantum)
+        self.context[_QUANTUM] = quantum
         self._pause_at = UNLIMITED if instructions is None else instructions
         self._set_bounds()
         return self
@@ -121,11 +124,8 @@ class Shift:
         return int(self.slots[self.current].records[0, state.SLOT["block"] // 8])
 
     def _set_bounds(self) -> None:
-        self._set("pause_at", min(self._pause_at, self.share.granted))
-        self._set("instruction_limit", self.share.ceiling)
-
-    def _set(self, name: str, value: int) -> None:
-        self.context[state.CONTEXT[name] // 8] = value
+        self.context[_PAUSE_AT] = min(self._pause_at, self.share.granted)
+        self.context[_INSTRUCTION_LIMIT] = self.share.ceiling
 
 
 class Execution:
@@ -145,25 +145,30 @@ class Execution:
         self._resident = -(-self._resident // self.cluster_blocks)
         self._first = self.clusters - launch.part.count if launch.part else 0  # place of the first cluster in the order
         # A called function cannot pause, so a block that may wait for others inside one has a host thread of its own.
-        self._waits_in_calls = bool(ready.translation.layout.calls and ready.translation.waits_for_blocks)
-        workers = launch.limits.threads or Settings.from_environ().threads
+        self._calls = ready.translation.layout.calls
+        self._waits_in_calls = bool(self._calls and ready.translation.waits_for_blocks)
+        workers = launch.limits.threads or host_threads()
         workers = max(workers, _WAITING_THREADS) if self._waits_in_calls else workers
         self.workers = min(workers, self.clusters - self._first)
+        self._used_bytes = placed.memory.used_bytes
         self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
-        self._tensor_rules = state.tensor_rules(launch.gpu)
+        self._tensor_rules = state.tensor_rules(launch.gpu.compute_capability)
         self._stop = np.zeros(1, np.int32)
         self._next = np.full(1, self._first, np.uint64)
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
         self._orders = orders(self.clusters, self.warps, launch.seed, launch.part)
         translation = ready.translation
-        sizes = [i.slots * len(r) for i, r in zip(job.instruments, translation.counter_rows, strict=True)]
-        self._counter_count = translation.tallies + sum(sizes)
+        self._counter_count = translation.tallies
+        for instrument, rows in zip(job.instruments, translation.counter_rows, strict=True):
+            self._counter_count += instrument.slots * len(rows)
         self._counters = np.zeros(self._counter_count, np.uint64)
-        self._printout = Printout()
+        self._printout = Printout() if translation.prints else None
         self._callbacks = Callbacks(self._fail)
-        self._turns = warp_turns(ready, self.warps, self._blocks_at_once, self._callbacks.address)
+        self._turns = None
+        if translation.waits_in_calls:
+            self._turns = warp_turns(ready, self.warps, self._blocks_at_once, self._callbacks.address)
         self._better: ReadyKernel | None = None
         self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
         self.observed = Observed(job.instruments, self._facts)
@@ -211,7 +216,7 @@ class Execution:
         return (
             not self._is_large
             and stack_bytes() >= _QUICK_STACK_BYTES
-            and not self.job.ready.translation.layout.calls
+            and not self._calls
             and not self._callbacks.any
             and len(self.launch.program.ptx) <= _QUICK_PTX_CHARACTERS
         )
@@ -229,7 +234,7 @@ class Execution:
         records = self.warps * self.job.ready.translation.warp_bytes
         of_block = layout.local_bytes * self.threads + self.job.shared_bytes + records
         of_byte = 1 + _OBSERVED_BYTES if self.job.instruments else 1
-        taken = self._blocks_at_once * of_block + self.placed.memory.used_bytes * of_byte
+        taken = self._blocks_at_once * of_block + self._used_bytes * of_byte
         return taken > _LARGE_BYTES
 
     def _run_crew(self, shift: Shift, workers: int, interrupt: DeferredSigint) -> None:
@@ -281,7 +286,7 @@ class Execution:
     def _safe_work(self, shift: Shift | None) -> None:
         """Run blocks, in the given shift or a new one; any error is raised to the caller of the launch."""
         try:
-            self._work(shift or Shift(self))
+            self._work(shift or Shift(self).pause_after(None))
         except BaseException as error:
             self._fail(error)
 
@@ -319,7 +324,8 @@ class Execution:
             shift.share.close(shift.spent)
             self.warp_instructions += shift.spent
             self._counters += self._thread_counters(context)
-            self._printout.add(shift.prints(), shift.lost_lines, self.launch.name)
+            if self._printout is not None:
+                self._printout.add(shift.prints(), shift.lost_lines, self.launch.name)
 
     def resident(self) -> Resident:
         """Memory for the blocks of one more cluster."""
@@ -340,11 +346,12 @@ class Execution:
         words = state.CONTEXT_BYTES // 8
         record = np.zeros(words + max(self._counter_count, 1), np.uint64)
         (factor, shift), warp_order = self._orders
+        host_address = self.placed.memory.host_address
         values = {
-            "global_base": self.placed.memory.host_address,
-            "global_limit": self.placed.memory.used_bytes,
+            "global_base": host_address,
+            "global_limit": self._used_bytes,
             "module_base": self.placed.module_base,
-            "params": self.placed.memory.host_address + self.placed.params_address - state.GLOBAL_BASE,
+            "params": host_address + self.placed.params_address - state.GLOBAL_BASE,
             "params_address": self.placed.params_address,
             "counters": record.ctypes.data + state.CONTEXT_BYTES,
             "observed_launch": self.observed.launch.ctypes.data,
@@ -392,7 +399,7 @@ class Execution:
                 for record in list(self._contexts):
                     record[state.CONTEXT["warp_function"] // 8] = self._better.address
 
-    @property
+    @functools.cached_property
     def quantum(self) -> int:
         """Instructions that a warp may run at a time: all warps of a cluster together run one portion."""
         translation = self.job.ready.translation
@@ -468,4 +475,4 @@ class Execution:
 
     def printed(self) -> str:
         """What the kernel printed, block by block."""
-        return self._printout.text()
+        return "" if self._printout is None else self._printout.text()

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.errors import LaunchError, TargetError
-from tilewright.ground.progress import announced
 from tilewright.simulate.events import Instrument
 from tilewright.simulate.observer import Launch
-from tilewright.simulate.programs.arguments import ITEMSIZE, array_fields, fields_of
+from tilewright.simulate.programs.arguments import array_fields, last_strides
 from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.launch_rules import broken
-from tilewright.simulate.programs.listing import unfit
+from tilewright.simulate.programs.listing import parsed, unfit
 from tilewright.simulate.run.kernels import kernel_store
 from tilewright.simulate.run.memory import Memory
 from tilewright.simulate.run.ready_kernel import ReadyKernel
 from tilewright.simulate.run.tiering import TierUp
-from tilewright.simulate.translate.analysis.layout import Layout, align_up
+from tilewright.simulate.translate.analysis.layout import Layout
 from tilewright.simulate.translate.analysis.special import SMALL, SMALL_WIDE, LaunchClass
 
 #: With a driver, shared memory of a block is a multiple of this, the most bytes of one access: compilers read the end
@@ -64,21 +64,34 @@ def made_ready(launch: Launch, values: Sequence[bytes], instruments: Sequence[In
     """
     program = launch.program
     _check_target(launch)
-    launch = replace(launch, cluster=cluster_of(program, launch.cluster, launch.grid, launch.gpu))
+    if launch.cluster is not None or _has_clusters(program.ptx, program.entry):
+        launch = replace(launch, cluster=cluster_of(program, launch.cluster, launch.grid, launch.gpu))
     kind = _launch_class(launch, values)
-    with announced("translating", program.name):
-        ready, improvement = kernel_store().first(program.ptx, program.entry, kind, instruments)
+    ready, improvement = kernel_store().first(program.ptx, program.entry, kind, instruments, name=program.name)
     shared_bytes = _checked_bytes(launch, ready.translation.layout)
-    shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # after the last variable too
+    if instruments:
+        shared_bytes += max(instrument.gap_bytes for instrument in instruments)  # after the last variable too
     if launch.written is None:
-        shared_bytes = align_up(shared_bytes, _VECTOR_BYTES)
+        shared_bytes += -shared_bytes % _VECTOR_BYTES
     return Job(launch, tuple(instruments), ready, improvement, shared_bytes)
+
+
+@functools.lru_cache(maxsize=256)
+def _has_clusters(ptx: str, entry: str) -> bool:
+    """Whether a kernel has directives of clusters."""
+    function = parsed(ptx).functions.get(entry)
+    return function is not None and any("cluster" in directive for directive in function.directives)
+
+
+@functools.lru_cache(maxsize=256)
+def _unfit(ptx: str, cc: tuple[int, int]) -> str:
+    return unfit(parsed(ptx), cc)
 
 
 def _check_target(launch: Launch) -> None:
     """Refuse PTX that is only for another GPU."""
     gpu = launch.gpu
-    if wrong := unfit(launch.program.module, gpu.compute_capability):
+    if wrong := _unfit(launch.program.ptx, gpu.compute_capability):
         cc = ".".join(map(str, gpu.compute_capability))
         raise TargetError(
             f"{launch.name}: {wrong} (got the {gpu.name} of {cc}); compile it for {cc} (`cc`), or without the letter "
@@ -99,10 +112,12 @@ def check_variables(launch: Launch, module_bytes: int) -> None:
 def _checked_bytes(launch: Launch, layout: Layout) -> int:
     """Shared memory of a block; refuses more global, shared or local memory than the GPU has."""
     dynamic, gpu = launch.shared_bytes, launch.gpu
-    check_variables(launch, layout.module_bytes)
+    if layout.module_bytes:
+        check_variables(launch, layout.module_bytes)
     static = layout.shared_bytes - layout.shared_gap_bytes
-    for wrong in broken(gpu, launch.grid, launch.block, static, dynamic):
-        raise LaunchError(f"{launch.name}: {wrong.sentence}")
+    if static + dynamic > gpu.shared_per_block_optin_bytes:  # with the static memory of functions that it calls
+        for wrong in broken(gpu, launch.grid, launch.block, static, dynamic):
+            raise LaunchError(f"{launch.name}: {wrong.sentence}")
     if layout.local_bytes > gpu.launch.local_per_thread_bytes:
         raise LaunchError(
             f"{launch.name}: local memory of a thread must be at most {gpu.launch.local_per_thread_bytes:,} bytes "
@@ -113,37 +128,27 @@ def _checked_bytes(launch: Launch, layout: Layout) -> int:
 
 def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
     """What the translation may assume of this launch."""
+    program = launch.program
     small: set[tuple[int, int]] = set()
-    offsets, end = [], 0
-    for parameter, value in zip(launch.program.parameters, values, strict=True):
-        offsets.append(align_up(end, parameter.align))
-        most = {4: SMALL, 8: SMALL_WIDE}.get(parameter.bytes, -1)
+    offsets = program.offsets
+    for parameter, offset, value in zip(program.parameters, offsets, values, strict=True):
+        most = SMALL if parameter.bytes == 4 else SMALL_WIDE if parameter.bytes == 8 else -1
         if parameter.kind == "integer" and int.from_bytes(value, "little") <= most:
-            small.add((offsets[-1], 8 * parameter.bytes))
-        end = offsets[-1] + parameter.bytes
-    strides = {
-        (offsets[stride], int.from_bytes(values[stride], "little"))
-        for itemsize, stride in _last_strides(launch)
-        if values[itemsize] == values[stride]
-    }
-    stack_bytes = align_up(launch.limits.stack_bytes, 16)
+            small.add((offset, 8 * parameter.bytes))
+    strides = set()
+    if program.abi == "numba":
+        arrays = program.last_strides
+    else:
+        facts = launch.arguments
+        arrays = _last_strides(tuple([0 if fact.dtype is None else len(fact.shape) for fact in facts]), len(offsets))
+    for itemsize, stride in arrays:
+        if values[itemsize] == values[stride]:
+            strides.add((offsets[stride], int.from_bytes(values[stride], "little")))
+    stack_bytes = launch.limits.stack_bytes + -launch.limits.stack_bytes % 16
     return LaunchClass.of(launch.block, launch.grid, frozenset(small), frozenset(strides), launch.cluster, stack_bytes)
 
 
-def _last_strides(launch: Launch) -> Iterator[tuple[int, int]]:
-    """For each array of numba-cuda: the numbers of the parameters that hold the element size and the last stride.
-
-    The compiler of a program knows its arrays; for a program that came through a driver, the launcher knows them.
-    """
-    program, facts = launch.program, launch.arguments
-    if program.abi == "numba":
-        fields = [pair for argument in program.arguments for pair in fields_of(argument)]
-    else:
-        fields = [(1, 0) if fact.dtype is None else (array_fields(len(fact.shape)), len(fact.shape)) for fact in facts]
-    if sum(count for count, _ in fields) != len(program.parameters):
-        return
-    start = 0
-    for count, ndim in fields:
-        if ndim:
-            yield start + ITEMSIZE, start + count - 1
-        start += count
+@functools.lru_cache(maxsize=256)
+def _last_strides(dimensions: tuple[int, ...], count: int) -> tuple[tuple[int, int], ...]:
+    """`Program.last_strides` of a program that came through a driver, from each argument's dimensions."""
+    return last_strides([(array_fields(ndim) if ndim else 1, ndim) for ndim in dimensions], count)

@@ -15,7 +15,8 @@ from pathlib import Path
 from tilewright.ground.native import secure_files, store
 from tilewright.ground.native.compiler import Library
 from tilewright.ground.native.memo import Memo, bounded, memo
-from tilewright.ground.settings import Settings
+from tilewright.ground.progress import announced
+from tilewright.ground.settings import quick_code
 from tilewright.simulate.events import Instrument
 from tilewright.simulate.hosts import HostVectors
 from tilewright.simulate.programs.listing import parsed
@@ -36,35 +37,49 @@ class KernelStore:
         self._workshops = Memo[CompileQueue](1)
 
     def first(
-        self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]
+        self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, name: str = ""
     ) -> tuple[ReadyKernel, TierUp | None]:
         """What a launch begins with: quickly made code, where no better is there yet.
 
-        With it comes what has the better code made where that is worth it, and hears when the launch is over.
+        With it comes what has the better code made where that is worth it, and hears when the launch is over. The
+        kernel's name in the source is for watchers.
         """
-        key, compiler = _key(ptx, entry, launch, instruments), host()
-        quick_key = _quick(key)
+        compiler, (key, quick_key) = host(), self._keys(ptx, entry, launch, instruments)
+        better, quick = self._ready.peek(key), self._ready.peek(quick_key)
+        if better is not None:
+            return better, None
         text = functools.partial(_translated, compiler, ptx, entry, launch, instruments)
-        if self._is_optimised(key, quick_key):
-            return self._kept(key, text, optimise=True), None
-        quick = self._kept(quick_key, text, optimise=False)
+        if quick is None or not quick_code():
+            with announced("translating", name or entry):
+                if self._is_optimised(key, quick_key):
+                    return self._kept(key, text, optimise=True), None
+                quick = self._kept(quick_key, text, optimise=False)
         if quick.translation.layout.calls:  # and so optimised
             return quick, None
         workshop = self._workshops.get(os.getpid(), lambda: CompileQueue(self._capacity))
 
         def make() -> None:
-            start = time.perf_counter()
             translation = quick.translation if quick.translation.ir else text()
             code = compiler.compile_kernel_apart(translation.ir, translation.handlers, translation.symbol)
             cache.store(store.room(secure_files.TRANSLATIONS), key, translation, code)
             library = compiler.link_kernel(code, translation.symbol)
-            self._ready.get(key, lambda: ReadyKernel(translation, library, False, time.perf_counter() - start))
+            self._ready.get(key, lambda: ReadyKernel(translation, library, cached=True, seconds=0.0))
 
         return quick, TierUp(key, quick, workshop, make, lambda: self._ready.peek(key))
 
+    def _keys(self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]) -> tuple[str, str]:
+        """The keys of optimised code, and of quick code."""
+        observers = tuple([_describe(instrument) for instrument in instruments]) if instruments else ()
+        return _digests(*self._made_with, ptx, entry, launch, observers)
+
+    @functools.cached_property
+    def _made_with(self) -> tuple[str, str]:
+        """What all code depends on: our files, and the compiler with the processor."""
+        return cache.fingerprint(), host().identity
+
     def _is_optimised(self, key: str, quick_key: str) -> bool:
         """Whether a launch begins in optimised code: it is in memory or on disk, or quick code is not wanted."""
-        if self._ready.peek(key) is not None or not Settings.from_environ().quick_code:
+        if self._ready.peek(key) is not None or not quick_code():
             return True
         return self._ready.peek(quick_key) is None and store.has(store.room(secure_files.TRANSLATIONS), key)
 
@@ -72,9 +87,9 @@ class KernelStore:
         self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, optimise: bool = True
     ) -> ReadyKernel:
         """A ready kernel: from memory, from disk, or made now."""
-        key = _key(ptx, entry, launch, instruments)
+        key, quick_key = self._keys(ptx, entry, launch, instruments)
         text = functools.partial(_translated, host(), ptx, entry, launch, instruments)
-        return self._kept(key if optimise else _quick(key), text, optimise=optimise)
+        return self._kept(key if optimise else quick_key, text, optimise=optimise)
 
     def _kept(self, key: str, text: Callable[[], Translation], *, optimise: bool) -> ReadyKernel:
         start = time.perf_counter()
@@ -92,10 +107,10 @@ class KernelStore:
                 translation, code = kept
             library = compiler.link_kernel(code, translation.symbol, parts)
             made.append(ReadyKernel(translation, library, kept is not None, time.perf_counter() - start))
-            return made[0]
+            return replace(made[0], cached=True, seconds=0.0)  # as later launches find it
 
         found = self._ready.get(key, make)
-        return found if made else replace(found, cached=True, seconds=time.perf_counter() - start)
+        return made[0] if made else found
 
 
 def _translated(
@@ -123,17 +138,15 @@ def kernel_store() -> KernelStore:
     return KernelStore()
 
 
-def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]) -> str:
-    """Of optimised code."""
-    observers = [_describe(i) for i in instruments]
+@functools.lru_cache(maxsize=512)
+def _digests(
+    sources: str, compiler: str, ptx: str, entry: str, launch: LaunchClass, observers: tuple[str, ...]
+) -> tuple[str, str]:
+    """The keys, from all that they depend on; memoised, because digesting a long text takes as long as a launch."""
     facts = (getattr(launch, field.name) for field in fields(launch))
     shape = [sorted(fact) if isinstance(fact, frozenset) else fact for fact in facts]
-    return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), *observers)
-
-
-def _quick(key: str) -> str:
-    """The key of quick code, by that of optimised."""
-    return store.digest(key, "quick")
+    key = store.digest(sources, compiler, ptx, entry, repr(shape), *observers)
+    return key, store.digest(key, "quick")
 
 
 def _describe(instrument: Instrument) -> str:

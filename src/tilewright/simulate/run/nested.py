@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tilewright.errors import KernelError, LaunchError, LimitError
 from tilewright.ground.native.memo import bounded
 from tilewright.simulate.observer import Launch, Observer, Rows, Run
-from tilewright.simulate.programs.device_runtime import LAUNCHES, launches
+from tilewright.simulate.programs.device_runtime import LAUNCHES
 from tilewright.simulate.programs.launch_rules import broken
 from tilewright.simulate.programs.listing import parsed
 from tilewright.simulate.programs.program import Program
@@ -56,7 +56,7 @@ def room_bytes(program: Program, pending: int = PENDING) -> int:
 
     Raises LaunchError: it is larger than a queue may be.
     """
-    if not launches(program.module):
+    if not program.launches_kernels:
         return 0
     record_bytes, _ = _queue(program.ptx)
     size = pending * record_bytes + _ERRORS * _ERROR_BYTES
@@ -90,7 +90,7 @@ class Device:
     free: Callable[[int], None]
     next_index: Callable[[str], int] = lambda kernel: 0  #: The number of a nested launch, by the kernel's name.
     pending: int = PENDING
-    partly: bool = False  #: Whether an observer may leave out blocks; see `Observer.enough`.
+    partly: bool = False  #: Whether an observer may leave out blocks; see `Observer.beforehand`.
 
     @property
     def memory(self) -> Memory:
@@ -299,7 +299,7 @@ def run_with_launches(about: Launch, values: Sequence[bytes], device: Device) ->
 
     Raises LaunchError, PtxError, KernelError: as the launches do; observers have got it before.
     """
-    if not launches(about.program.module):
+    if not about.program.launches_kernels:
         return observed(about, values, device.placed, device.observers, partly=device.partly)
     family = _Family(about, device)
     family.complete(values)

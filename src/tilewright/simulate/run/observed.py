@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.simulate.events import Facts, Instrument
+from tilewright.simulate.events import Facts, Instrument, Storage
 from tilewright.simulate.translate.analysis.layout import align_up
 
 _ALIGNMENT_BYTES = 64
@@ -19,8 +19,13 @@ class Observed:
     """The memory of a launch's instruments."""
 
     def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
-        known = facts() if instruments else None  # called only if there are instruments, because it parses the kernel
-        self._storages = [instrument.begin(known) for instrument in instruments if known]  # addresses point into them
+        self._storages: list[Storage] = []  # addresses point into them
+        self.launch, self.initial = np.zeros(0, np.uint64), np.zeros(0, np.uint8)
+        self._starts = np.zeros(1, np.int64)
+        if not instruments:  # the facts parse the kernel
+            return
+        known = facts()
+        self._storages = [instrument.begin(known) for instrument in instruments]
         #: Host address of each instrument's memory of the launch, 0 for none.
         self.launch = np.array([0 if s.launch is None else s.launch.ctypes.data for s in self._storages], np.uint64)
         sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -99,23 +100,23 @@ class _Results:
 
     def __init__(self, groups: Sequence[Sequence[Instrument]]) -> None:
         self._groups = groups
-        self._found: list[Any] | None = None  # as the machine gives them; None if the launch has not run
-
-    def came(self, found: list[Any]) -> None:
-        """The launch has ended with these results, in the order of all instruments."""
-        self._found = found
+        #: Of all instruments, in their order; None if the launch has not ended.
+        self.found: list[Any] | None = None
 
     def of(self, at: int) -> dict[str, Any]:
         """The results of one observer's instruments, by name."""
-        if self._found is None:
+        if self.found is None:
             return {}
         start = sum(map(len, self._groups[:at]))
         group = self._groups[at]
-        return {one.name: value for one, value in zip(group, self._found[start : start + len(group)], strict=True)}
+        return {one.name: value for one, value in zip(group, self.found[start : start + len(group)], strict=True)}
 
     def all(self) -> dict[str, Any]:
         """All results by name; of several of one name, that of the last observer."""
-        return {name: value for at in range(len(self._groups)) for name, value in self.of(at).items()}
+        found: dict[str, Any] = {}
+        for at in range(len(self._groups)):
+            found |= self.of(at)
+        return found
 
 
 def observed(
@@ -134,7 +135,7 @@ def observed(
     observers : sequence of Observer
         Each gets the launch, may add instruments, and gets its end.
     partly : bool
-        Whether it is enough to run some blocks if an observer says so (`Observer.enough`).
+        Whether it is enough to run some blocks if an observer says so (`Observer.beforehand`).
 
     Raises
     ------
@@ -143,24 +144,25 @@ def observed(
     """
     for observer in observers:
         observer.launching(about)
-    results = _Results(())
+    results, groups = _Results(()), list[tuple[Instrument, ...]]()
     try:
         memory, allocated = placed.memory, 0
         if not placed.params_address:
-            allocated = memory.allocate(max(len(about.program.pack(values)), 1))
+            program, last = about.program, len(about.program.parameters) - 1
+            size = program.offsets[last] + program.parameters[last].bytes if program.parameters else 1
+            allocated = memory.allocate(size)
             placed = replace(placed, params_address=allocated)
         try:
             if observers:
                 with Alone(about, values, placed) as blocks:
-                    for observer in observers:
-                        observer.beforehand(about, blocks)
-                    part = _enough(about, blocks, observers) if partly else None
+                    enough = [observer.beforehand(about, blocks) for observer in observers]
+                    part = _part(about, blocks, observers) if partly and any(enough) else None
                 if part is not None:
                     ended(about, observers, part, None)
                     return part
-            groups = [tuple(observer.instruments(about)) for observer in observers]
-            results = _Results(groups)
-            job = made_ready(about, values, [one for group in groups for one in group])
+                groups += [tuple(observer.instruments(about)) for observer in observers]
+                results = _Results(groups)
+            job = made_ready(about, values, tuple(itertools.chain(*groups)))
             run = _run(job, values, placed, results)
         finally:
             if allocated:
@@ -172,14 +174,13 @@ def observed(
         places = [one for one in interrupt.args if isinstance(one, KernelError)]
         ended(about, observers, None, places[0] if places else KernelError(f"{about.name}: stopped"), results)
         raise
-    ended(about, observers, run, None, results)
+    if observers:
+        ended(about, observers, run, None, results)
     return run
 
 
-def _enough(about: Launch, blocks: Alone, observers: Sequence[Observer]) -> Run | None:
-    """Run a part of a launch if an observer needs no more: a few blocks for the other observers."""
-    if not any(observer.enough(about) for observer in observers):
-        return None
+def _part(about: Launch, blocks: Alone, observers: Sequence[Observer]) -> Run:
+    """Run a few blocks, of a launch that need not run completely, for the other observers."""
     part = Part(0, min(_LOOKED_AT, math.prod(about.grid) // blocks.cluster_blocks))
     instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
     nothing = Run(0.0, 0.0, True, 0, "", {}, about.program, about.grid, about.block, part)
@@ -195,8 +196,6 @@ def ended(
     results: _Results | None = None,
 ) -> None:
     """Give every observer the end of a launch with its own results, even if Ctrl-C is pressed meanwhile."""
-    if not observers:
-        return
     with DeferredSigint():
         for at, observer in enumerate(observers):
             if results is not None and run is not None:
@@ -220,16 +219,16 @@ def _run(job: Job, values: Sequence[bytes], placed: Placed, results: _Results) -
         with announced("running", program.name, execution.blocks, "blocks", execution.blocks_done, launch=True):
             execution.run()
     except KernelError as error:
-        results.came(execution.results())
+        results.found = execution.results()
         error.results, error.printed = results.all(), execution.printed()
         raise
     except KeyboardInterrupt:
         stopped = execution.stopped_by_hand()
-        results.came(execution.results())
+        results.found = execution.results()
         stopped.results = results.all()
         raise KeyboardInterrupt(stopped) from None  # not a subclass: the interpreter's exit status needs this class
     seconds = time.perf_counter() - start
-    results.came(execution.results())
+    results.found = execution.results() if job.instruments else []
     if job.improvement is not None:
         job.improvement.over(seconds)
     return Run(

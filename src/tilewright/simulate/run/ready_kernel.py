@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from tilewright.ground.native.compiler import Library
@@ -17,7 +18,7 @@ class ReadyKernel:
     cached: bool
     seconds: float
 
-    @property
+    @functools.cached_property
     def address(self) -> int:
         """Host address of the warp function."""
         return self.library.addresses[self.translation.symbol]

@@ -11,7 +11,6 @@ from tilewright.simulate.code import LANES
 from tilewright.simulate.run.arena import Arena
 from tilewright.simulate.run.job import Job
 from tilewright.simulate.run.observed import Observed
-from tilewright.simulate.translate.analysis.layout import align_up
 
 
 class Resident:
@@ -23,7 +22,7 @@ class Resident:
         self.records = np.zeros((blocks, state.SLOT_BYTES // 8), np.uint64)
         self._shared = Arena(((blocks - 1) << state.RANK_SHIFT) + max(job.shared_bytes, 16))
         self._warp_bytes = translation.warp_bytes * warps
-        self._local_bytes = align_up(translation.layout.local_bytes, 16) * LANES * warps
+        self._local_bytes = -(-translation.layout.local_bytes // 16) * 16 * LANES * warps
         self._tensor = translation.layout.has_tensor_memory
         self._kept = [self._place(observed, rank) for rank in range(blocks)]
 
@@ -32,15 +31,15 @@ class Resident:
         local, area = Arena(max(self._local_bytes, 16)), observed.area()
         table, warps = observed.table(area), np.zeros(self._warp_bytes + 64, np.uint8)
         tensor = Arena(state.TENSOR_BYTES) if self._tensor else None
-        start = rank << state.RANK_SHIFT
+        start, address = rank << state.RANK_SHIFT, self.address
         values = {
             "shared": self._shared.address + start,
             "shared_start": start,
-            "target": self.address + rank * state.SLOT_BYTES,
+            "target": address + rank * state.SLOT_BYTES,
             "arena": self._shared.address,
-            "cluster": self.address,
+            "cluster": address,
             "local": local.address,
-            "warp_records": align_up(warps.ctypes.data, 64),
+            "warp_records": warps.ctypes.data + -warps.ctypes.data % 64,
             "observed": table.ctypes.data,
             "observed_area": area.ctypes.data,
             "tensor": tensor.address if tensor is not None else 0,

@@ -44,7 +44,7 @@ def whole_product(a: Array, b: Array, format: str, gpu: Gpu) -> npt.NDArray[np.f
     right = _words(b.T, columns * _N, steps * _K).reshape(columns, 8, steps, 2, 4).transpose(0, 2, 3, 1, 4)
     left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
     made = np.empty((rows, columns, 2, 2, 8, 4), np.float32)
-    rules = tensor_rules(gpu)
+    rules = tensor_rules(gpu.compute_capability)
     multiply = _MULTIPLY(host().runtime.addresses["tw_whole_product"])
 
     def row(at: int) -> None:

@@ -14,6 +14,7 @@ from tilewright.checking import check
 from tilewright.observe.instruments.shadow.memory import MemoryCheck
 from tilewright.programs import Program
 from tilewright.simulate.events import Handler, Site
+from tilewright.simulate.programs.listing import parsed
 from tilewright.simulate.run.kernels import KernelStore
 from tilewright.simulate.translate.analysis.special import LaunchClass
 
@@ -43,9 +44,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, LaunchClass]]
     found: list[tuple[str, str, LaunchClass]] = []
     first = KernelStore.first
 
-    def spy(store: KernelStore, ptx: str, entry: str, launch: LaunchClass, instruments: Any) -> Any:
+    def spy(store: KernelStore, ptx: str, entry: str, launch: LaunchClass, instruments: Any, *, name: str) -> Any:
         found.append((ptx, entry, launch))
-        return first(store, ptx, entry, launch, instruments)
+        return first(store, ptx, entry, launch, instruments, name=name)
 
     monkeypatch.setattr(KernelStore, "first", spy)
     return found
@@ -118,8 +119,8 @@ def test_shared_accesses_of_a_kernel_of_strided_arrays_are_patterns(monkeypatch:
         def key(self) -> Any:
             return object()  # cannot be pickled, so the code is made again
 
-    use: Callable[..., Any] = Spy
-    monkeypatch.setattr("tilewright.observe.checking.checker.MemoryCheck", use)
+    spies: Callable[..., Any] = lambda ptx, entry, name: Spy(parsed(ptx), name)  # noqa: E731
+    monkeypatch.setattr("tilewright.observe.checking.checker._memory_check", spies)
     assert check(sums_of_columns, 1, (16, 4), (a, out)) == ()
     assert out.tolist() == [[5.0] * 16] * 4
     assert seen == [True, True]

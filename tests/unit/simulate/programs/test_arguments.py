@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tilewright.errors import ArgumentTypeError, LaunchError
-from tilewright.simulate.programs.arguments import Argument, array_shape, c_arguments, marshal, pack
+from tilewright.simulate.programs.arguments import Argument, array_shape, c_arguments, marshal
 from tilewright.simulate.programs.listing import Parameter
+from tilewright.simulate.programs.program import Program
 
 
 def words(*values: int) -> list[bytes]:
@@ -195,7 +196,8 @@ def test_c_arguments_that_do_not_fit(args: tuple[Any, ...], error: type[Exceptio
 
 def test_values_are_aligned() -> None:
     parameters = [Parameter("a", 1, 1, "integer"), Parameter("b", 8, 8, "float"), Parameter("c", 2, 2, "integer")]
-    assert pack(parameters, [b"a", b"b" * 8, b"cc"]) == b"a" + bytes(7) + b"b" * 8 + b"cc"
+    program = Program("k", "", "k", (9, 0), tuple(parameters), 0, (), "c")
+    assert program.pack([b"a", b"b" * 8, b"cc"]) == b"a" + bytes(7) + b"b" * 8 + b"cc"
 
 
 def test_an_array_in_the_other_byte_order_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from tilewright.observe.checking import launches, statements
 from tilewright.observe.checking.static.bounds import Bounds
 from tilewright.observe.checking.static.dimensions import own_axes
-from tilewright.observe.checking.static.values import Values
+from tilewright.observe.checking.static.values import Values, of_kernel
 from tilewright.observe.instruments.findings import Finding
 from tilewright.simulate.isa import Role
 from tilewright.simulate.observer import ArgumentFact, Launch
@@ -28,12 +29,17 @@ _LEAVING = (Role.CALL, Role.TRAP, Role.SLEEP)
 _Mask = npt.NDArray[np.bool_]
 
 
-def without_result(launch: Launch, values: Values) -> list[Finding]:
+def without_result(launch: Launch) -> list[Finding]:
     """TW501 for a kernel that gets arrays, and whose PTX contains no write, print or trap."""
-    given = [fact.name for fact in launch.arguments if fact.dtype is not None]
-    if not given or any(_leaves_something(op) for op in values.ops):
+    given = any(fact.dtype is not None for fact in launch.arguments)
+    if not given or _has_result(launch.program.ptx, launch.program.entry):
         return []
     return [launches.at(launch, "TW501", how="no store")]
+
+
+@functools.lru_cache(maxsize=256)
+def _has_result(ptx: str, entry: str) -> bool:
+    return any(_leaves_something(op) for op in of_kernel(ptx, entry).ops)
 
 
 def _leaves_something(op: Op) -> bool:
@@ -122,7 +128,7 @@ def _is_swapped(launch: Launch, reached: list[int], shape: tuple[int, ...], boun
 
 def _of_indices(launch: Launch) -> dict[str, str]:
     """A kernel's names for the row and the column that it takes from the indices in x and in y."""
-    row, column = statements.of_axes(*launches.definition(launch.program)[:2])
+    row, column = statements.of_axes(*launch.program.definition[:2])
     return {"row": f"`{row}`" if row else "the row", "column": f"`{column}`" if column else "the column"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -128,6 +129,12 @@ class MemoryCheck(Instrument):
         self._kernel = kernel
         self._awaited: tuple[tuple[int, int, int], list[waits.Wait]] = ((0, 0, 0), [])
         self._states = states
+
+    def on(self, states: States) -> MemoryCheck:
+        """The same check of another launch of the kernel, with the states of its memory."""
+        made = copy.copy(self)
+        made._states = states
+        return made
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""

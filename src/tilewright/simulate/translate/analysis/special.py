@@ -71,11 +71,7 @@ class LaunchClass:
         stack_bytes: int = STACK_BYTES,
     ) -> LaunchClass:
         """The class of a launch. There are few classes, so that launches of other sizes can use its translation."""
-        x, y, z = (
-            next((most for bound in _BLOCKS_MOST if blocks <= (most := min(bound, SMALL // threads))), 0)
-            for blocks, threads in zip(grid, block, strict=True)
-        )
-        return cls(block, (x, y, z), small_params, unit_strides, cluster, stack_bytes)
+        return cls(block, _class_bounds(grid, block), small_params, unit_strides, cluster, stack_bytes)
 
     @property
     def threads(self) -> int:
@@ -92,6 +88,16 @@ class LaunchClass:
     def warps(self) -> int:
         """Warps of a block, the last perhaps partial."""
         return -(-self.threads // LANES)
+
+
+@functools.lru_cache(maxsize=256)
+def _class_bounds(grid: tuple[int, int, int], block: tuple[int, int, int]) -> tuple[int, int, int]:
+    """For each axis a bound of its blocks; 0: only the hardware's."""
+    x, y, z = (
+        next((most for bound in _BLOCKS_MOST if blocks <= (most := min(bound, SMALL // threads))), 0)
+        for blocks, threads in zip(grid, block, strict=True)
+    )
+    return x, y, z
 
 
 class Emits(Protocol):
