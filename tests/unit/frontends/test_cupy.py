@@ -199,3 +199,80 @@ for name in ("h100", "a100"):
     code = "import cupy; print(cupy.arange(5).sum())"
     child = f"import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', {code!r}]).returncode)"
     assert ran(tmp_path, "run", child).stdout.split() == ["10", "0"]
+
+
+TEXTURES_AND_GRAPHS = """
+import ctypes
+
+import numpy as np
+import tilewright as tw
+
+TEXT = r'''
+extern "C" __global__ void sample(cudaTextureObject_t picture, float *out, int width) {
+    int x = threadIdx.x, y = threadIdx.y;
+    out[y * width + x] = tex2D<float>(picture, x + 1.0f, y + 0.5f);
+}
+extern "C" __global__ void add(float *out, float value) { out[threadIdx.x] += value; }
+'''
+
+with tw.simulated_gpu("a100"):
+    import cupy
+    from cuda.bindings import driver
+    from cupy.cuda import runtime, texture
+
+    def done(result):
+        code, *found = result
+        assert int(code) == 0, code
+        return found[0] if len(found) == 1 else found
+
+    # a texture, by CuPy
+    numbers = np.arange(12, dtype="f4").reshape(3, 4) ** 2
+    channel = texture.ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat)
+    array = texture.CUDAarray(channel, 4, 3)
+    array.copy_from(numbers)
+    resource = texture.ResourceDescriptor(runtime.cudaResourceTypeArray, cuArr=array)
+    sampling = texture.TextureDescriptor(
+        (runtime.cudaAddressModeClamp,) * 2, runtime.cudaFilterModeLinear, runtime.cudaReadModeElementType
+    )
+    picture = texture.TextureObject(resource, sampling)
+    module = cupy.RawModule(code=TEXT)
+    out = cupy.zeros((3, 4), "f4")
+    module.get_function("sample")((1,), (4, 3), (picture, out, 4))
+    right = np.minimum(np.arange(4) + 1, 3)
+    assert (out.get() == (numbers + numbers[:, right]) / 2).all(), out
+
+    # a graph of single nodes, by the driver that CuPy uses: set, then add, then copy
+    stream = cupy.cuda.Stream(non_blocking=True)
+    target, copy = cupy.zeros(32, "f4"), np.zeros(32, "f4")
+    graph = done(driver.cuGraphCreate(0))
+    clear = driver.CUDA_MEMSET_NODE_PARAMS()
+    clear.dst, clear.value, clear.elementSize, clear.width, clear.height = target.data.ptr, 0, 4, 32, 1
+    context = done(driver.cuCtxGetCurrent())
+    cleared = done(driver.cuGraphAddMemsetNode(graph, None, 0, clear, context))
+    pointer, value = ctypes.c_size_t(target.data.ptr), ctypes.c_float(2.5)
+    arguments = (ctypes.c_void_p * 2)(ctypes.addressof(pointer), ctypes.addressof(value))
+    launch = driver.CUDA_KERNEL_NODE_PARAMS()
+    launch.func = driver.CUfunction(module.get_function("add").kernel.ptr)
+    launch.gridDimX = launch.gridDimY = launch.gridDimZ = launch.blockDimY = launch.blockDimZ = 1
+    launch.blockDimX, launch.kernelParams = 32, ctypes.addressof(arguments)
+    added = done(driver.cuGraphAddKernelNode(graph, [cleared], 1, launch))
+    again = done(driver.cuGraphAddKernelNode(graph, [added], 1, launch))
+    assert done(driver.cuGraphGetNodes(graph, 3))[1] == 3
+    ready = done(driver.cuGraphInstantiate(graph, 0))
+    for _ in range(2):
+        done(driver.cuGraphLaunch(ready, stream.ptr))
+    stream.synchronize()
+    assert (target.get() == 5).all(), target
+    value.value = 10
+    done(driver.cuGraphExecKernelNodeSetParams(ready, again, launch))
+    done(driver.cuGraphLaunch(ready, stream.ptr))
+    stream.synchronize()
+    assert (target.get() == 12.5).all(), target
+    print("textures and graphs")
+"""
+
+
+def test_textures_and_graphs_of_single_nodes(tmp_path: Path) -> None:
+    (script := tmp_path / "script.py").write_text(TEXTURES_AND_GRAPHS)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "textures and graphs\n", done.stderr

@@ -180,6 +180,71 @@ def test_a_graph_forgets_objects_that_it_has_released(driver: Driver) -> None:
     assert gone == [77]
 
 
+def filled(driver: Driver, graph: Any, before: list[Any], address: Any, value: int) -> Any:
+    """A node that sets four bytes."""
+    how = calls.CUDA_MEMSET_NODE_PARAMS()
+    how.dst, how.value, how.elementSize, how.width, how.height = int(address), value, 1, 4, 1
+    return driver.cuGraphAddMemsetNode(graph, before, len(before), how, driver.cuCtxGetCurrent())
+
+
+def test_single_nodes_run_in_the_order_of_their_edges(driver: Driver) -> None:
+    x, graph = driver.cuMemAlloc(4), driver.cuGraphCreate(0)
+    last, first = filled(driver, graph, [], x, 2), filled(driver, graph, [], x, 1)
+    driver.cuGraphAddDependencies(graph, [first], [last], None, 1)
+    assert driver.cuGraphGetEdges(graph, 1)[3] == 1
+    ready = driver.cuGraphInstantiate(graph, 0)
+    driver.cuGraphLaunch(ready, 0)
+    assert driver.read(x) == 2
+    child = driver.cuGraphAddChildGraphNode(driver.cuGraphCreate(0), None, 0, graph)
+    assert driver.cuGraphNodeGetType(child) == calls.CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH
+    driver.cuGraphAddDependencies(graph, [last], [first], None, 1)
+    assert driver.code("cuGraphInstantiate", graph, 0) == "INVALID_VALUE", "a cycle"
+    driver.cuGraphRemoveDependencies(graph, [first], [last], None, 1)
+    driver.cuGraphLaunch(driver.cuGraphInstantiate(graph, 0), 0)
+    assert driver.read(x) == 1, "the other way around"
+
+
+def test_an_executable_takes_the_work_of_a_graph_of_its_form_alone(driver: Driver) -> None:
+    x, one, other = driver.cuMemAlloc(4), driver.cuGraphCreate(0), driver.cuGraphCreate(0)
+    filled(driver, one, [], x, 1)
+    node = filled(driver, other, [], x, 7)
+    ready = driver.cuGraphInstantiate(one, 0)
+    driver.cuGraphExecUpdate(ready, other)
+    driver.cuGraphLaunch(ready, 0)
+    assert driver.read(x) == 7
+    filled(driver, other, [node], x, 8)
+    assert driver.code("cuGraphExecUpdate", ready, other) == "GRAPH_EXEC_UPDATE_FAILURE"
+    driver.cuGraphLaunch(ready, 0)
+    assert driver.read(x) == 7
+
+
+def test_captures_that_meet_wait_or_are_waited_for_outside(driver: Driver) -> None:
+    stream, other = (driver.cuStreamCreate(NON_BLOCKING) for _ in range(2))
+    event, before, x = driver.cuEventCreate(2), driver.cuEventCreate(2), driver.cuMemAlloc(4)
+    driver.cuEventRecord(before, stream)
+    for begun, waits in ((1, "MERGE"), (0, "ISOLATION")):
+        driver.cuStreamBeginCapture(stream, 0)
+        if begun:
+            driver.cuStreamBeginCapture(other, 0)
+            driver.cuEventRecord(event, other)
+        given = event if begun else before
+        assert driver.code("cuStreamWaitEvent", stream, given, 0) == f"STREAM_CAPTURE_{waits}"
+        assert driver.code("cuStreamEndCapture", stream) == "STREAM_CAPTURE_INVALIDATED"
+        if begun:
+            assert driver.code("cuEventSynchronize", event) == "CAPTURED_EVENT"
+            driver.cuStreamEndCapture(other)
+    blocking = driver.cuStreamCreate(0)
+    driver.cuStreamBeginCapture(blocking, 0)
+    assert driver.code("cuMemsetD8", x, 1, 4) == "STREAM_CAPTURE_IMPLICIT"
+    assert driver.code("cuStreamEndCapture", blocking) == "STREAM_CAPTURE_INVALIDATED"
+
+
+def test_a_call_that_is_not_there_says_so_by_name(driver: Driver) -> None:
+    code = calls.cuGraphDebugDotPrint(driver.cuGraphCreate(0), b"graph", 0)[0]
+    assert code == calls.CUresult.CUDA_ERROR_NOT_SUPPORTED
+    assert b"cuGraphDebugDotPrint is not implemented" in driver.cuGetErrorString(code)
+
+
 PROGRAM = """
 import numpy as np
 import tilewright as tw

@@ -23,6 +23,10 @@ _OWN: Mapping[str, Callable[..., int | None]] = MappingProxyType(
 )
 
 
+#: Function of the driver -> the name in `cuda.h`, which a macro replaces.
+_DECLARED: Mapping[str, str] = MappingProxyType({"cuGraphInstantiateWithFlags": "cuGraphInstantiate"})
+
+
 def _calls() -> Mapping[str, Mapping[int, Call]]:
     """The table's calls, in versions with so many parameters."""
     known: dict[str, dict[int, Call]] = {}
@@ -32,7 +36,8 @@ def _calls() -> Mapping[str, Mapping[int, Call]]:
             known.setdefault(name, {})[len(wanted.parameters)] = Call(wanted, answer)
 
     for wanted, answer in driver_calls():
-        add(wanted.name.partition("_v")[0], wanted, answer)
+        plain = wanted.name.partition("_v")[0]
+        add(_DECLARED.get(plain, plain), wanted, answer)
     for wanted, answer, _ in runtime_calls((*ROWS, *OF_KERNELS, *OF_VARIABLES)):
         add(wanted.name, wanted, answer)
     return known

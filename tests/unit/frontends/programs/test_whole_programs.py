@@ -188,6 +188,11 @@ def test_graphs_and_the_driver_do_their_work_in_order() -> None:
     assert (ran.returncode, said(ran)) == (0, refused)
 
 
+def test_textures_and_graphs_of_single_nodes_by_the_driver() -> None:
+    ran = tilewright("run", str(HERE / "single_nodes.cu"))
+    assert (ran.stdout, said(ran)) == ("0.5 9 110.5, 4 channels 1, 1\n5 12.5\n", []), ran.stderr
+
+
 def test_programs_of_cuda_12_find_its_names_parameters_and_structures() -> None:
     ran = tilewright("run", "--gpu", "a100", str(HERE / "older.cu"))
     assert ran.stdout == "0 8.0 1410 MHz 108\n0 12\n0 0 0 1\n801\n", ran.stderr
