@@ -1,0 +1,3 @@
+"""For type checkers: the names of `tilewright.checking`."""
+
+from tilewright.observe.checking import Cause as Cause, Finding as Finding, Findings as Findings, check as check
