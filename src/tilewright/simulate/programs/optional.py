@@ -1,4 +1,4 @@
-"""Imports and finds the parts of the `gpu` extra, with an error that says how to install them."""
+"""Imports and finds the parts of the extras for GPUs, with an error that says how to install them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _load(package: str, library: str) -> None:
 
 def _refuse_numba_s_own(module: str, purpose: str) -> None:
     """Reject Numba's own `numba.cuda`, which Python finds if it did not read numba-cuda's .pth file."""
-    if module != _NUMBA_CUDA or not has_compilers():
+    if module != _NUMBA_CUDA or not _are_found("numba", "numba_cuda"):
         return
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.origin is not None and "numba_cuda" not in Path(spec.origin).parts:
@@ -88,8 +88,12 @@ def missing(part: str, purpose: str, cause: object = "") -> MissingExtraError:
 
 
 def has_compilers() -> bool:
-    """Whether the compilers from Python and CUDA C++ to PTX are installed; does not import them."""
+    """Whether the compiler from CUDA C++ to PTX is installed; does not import it."""
+    return _are_found("cuda.bindings.nvrtc")
+
+
+def _are_found(*modules: str) -> bool:
     try:
-        return all(importlib.util.find_spec(name) is not None for name in ("numba", "numba_cuda", "cuda"))
+        return all(importlib.util.find_spec(name) is not None for name in modules)
     except (ImportError, ValueError):
         return False
