@@ -22,6 +22,7 @@ INSTRUCTIONS = {
     "TW106": r"st\.",
     "TW107": r"(ld|st)\.global",
     "TW108": r"(ld|st)\.shared::cluster|cp\.async\.bulk\.shared::cluster",
+    "TW110": r"call",
     "TW201": r"ld\.global",
     "TW202": _SHARED,
     "TW203": r"ld\..*\.local|ld\.local",

@@ -242,9 +242,8 @@ def _called_too_deep(diagnosis: Diagnosis, fault: Fault) -> KernelError:
 
 
 def _called_nothing(diagnosis: Diagnosis, fault: Fault) -> KernelError:
-    return KernelError(
-        f"{fault.about['kernel']}: indirect call of an address that is not a function {fault.at}", **fault.about
-    )
+    what = "indirect call of an address that is not a function"
+    return KernelError(f"{fault.about['kernel']}: {what} {fault.at}", **fault.about, fault="call", summary=what)
 
 
 def _tensor_map(diagnosis: Diagnosis, fault: Fault) -> KernelError:
