@@ -1,7 +1,7 @@
 """The maker of driver calls, as their implementations see it: its memory, its functions, and its loaded code.
 
 `ThisProcess` in `this_process.py` is the simulated GPU's own process. A program in another process reaches the
-simulated GPU through a connection; `Caller` in `cuda_programs/protocol.py` does the same for it.
+simulated GPU through a connection; `Caller` in `frontends/programs/protocol.py` does the same for it.
 """
 
 from __future__ import annotations
