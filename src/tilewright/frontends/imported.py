@@ -17,10 +17,10 @@ from typing import Any
 from tilewright.frontends.frontend import frontends, replacing
 from tilewright.frontends.libcuda.served import serve
 from tilewright.ground.native.interrupts import DeferredSigint
+from tilewright.ground.native.replaced_names import Row, replaced
 from tilewright.simulate.device import internal_code
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.observer import Observer
-from tilewright.simulate.programs.numba_names import Row, replaced
 
 
 class Packages:

@@ -16,9 +16,9 @@ from cuda.core._utils import cuda_utils
 
 from tilewright.frontends.kernel_sources import at_its_lines
 from tilewright.frontends.libcuda.errors import errors
+from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device import linking
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import Row
 
 
 class Program(core.Program):  # type: ignore[misc]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.frontends.driver_binding import Binding
+from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device import tensor_maps
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import Row
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from numba_cuda_mlir import cuda
 
+from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import Row
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:

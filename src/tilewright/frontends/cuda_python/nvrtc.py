@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.frontends.kernel_sources import at_its_lines
+from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.internal_code import internal_folders
 from tilewright.simulate.device.linking import WITH_LINES
-from tilewright.simulate.programs.numba_names import Row
 from tilewright.simulate.programs.optional import with_vendor_library
 
 

@@ -17,8 +17,8 @@ from tilewright.frontends.libcuda import runtime as answers
 from tilewright.frontends.libcuda.prototypes import Prototype, prototype
 from tilewright.frontends.libcuda.runtime_calls import ROWS
 from tilewright.frontends.libcuda.static_runtime import static_runtime
+from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import Row
 
 _FUNCTION = re.compile(r"cuda[A-Z]\w*")
 #: Functions that fill a structure: the package's type, and our function.

@@ -20,8 +20,8 @@ from tilewright.frontends.cupy.sorting import HostSorting
 from tilewright.frontends.kernel_sources import at_its_lines
 from tilewright.frontends.libcuda.served import driver_library, vendors_driver
 from tilewright.frontends.libcuda.static_runtime import static_runtime
+from tilewright.ground.native.replaced_names import Row, replaced
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import Row, replaced
 
 _COMPILER = "cupy.cuda.compiler"
 #: Modules that contain the vendor's runtime, and that CuPy imports when it is imported.

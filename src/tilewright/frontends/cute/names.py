@@ -13,8 +13,8 @@ from typing import Any
 from tilewright.frontends.benchmarks import benchmark
 from tilewright.frontends.cute.arrays import Arrays
 from tilewright.frontends.cute.host_calls import HostCalls
+from tilewright.ground.native.replaced_names import Row, owner_of
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import Row, owner_of
 
 _ENVIRONMENT, _EXECUTOR = "cutlass.base_dsl.env_manager", "cutlass.cutlass_dsl.cuda_jit_executor"
 _COMPILED, _RUNS = "CudaDialectJitCompiledFunction", "cutlass.base_dsl.jit_executor"

@@ -23,6 +23,7 @@ from tilewright.frontends.numba.host_copies import observed_copy, observed_out
 from tilewright.frontends.numba.spacing import spacing_call
 from tilewright.frontends.numba.watched import WatchedNumPy, classes
 from tilewright.ground.native.interrupts import DeferredSigint, Postponed
+from tilewright.ground.native.replaced_names import Row, put, put_back
 from tilewright.ground.progress import announced
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.host_side import CoreStream, Device
@@ -32,7 +33,7 @@ from tilewright.simulate.device.modules import KernelAttributes
 from tilewright.simulate.device.use_after_close import end
 from tilewright.simulate.device.views import ArrayView
 from tilewright.simulate.programs import numba_lines, program
-from tilewright.simulate.programs.numba_names import DRIVER, Row, compiler_rows, put, put_back
+from tilewright.simulate.programs.numba_names import DRIVER, compiler_rows
 from tilewright.simulate.programs.optional import require
 
 _PURPOSE = "Running kernels of numba.cuda"

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch._dynamo import eval_frame
 
+from tilewright.ground.native.replaced_names import replaced
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import replaced
 
 _SAID = (
     "functions of torch.compile run eagerly on the simulated GPU, as written: its Triton kernels are not generated, "

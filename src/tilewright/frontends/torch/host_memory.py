@@ -11,8 +11,8 @@ from torch.utils import _device
 
 from tilewright.frontends.torch.devices import CUDA
 from tilewright.frontends.torch.tensors import DeviceTensor, is_pinned, pinned
+from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.installed_gpu import current_gpu
-from tilewright.simulate.programs.numba_names import Row
 
 #: Factories with `pin_memory` that programs use.
 _FACTORIES = (

@@ -14,8 +14,8 @@ import torch
 
 from tilewright.frontends.torch.devices import CUDA, MARK, marked, require_only_gpu
 from tilewright.frontends.torch.tensors import allocated
+from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import Row
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:

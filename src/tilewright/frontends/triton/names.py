@@ -10,8 +10,8 @@ from typing import Any
 
 from tilewright.frontends.benchmarks import do_bench
 from tilewright.frontends.triton.driver import KernelLauncher, Utilities
+from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.numba_names import Row
 
 _SOURCE, _CHOICE = "triton.compiler.compiler", "triton.runtime.driver"
 _DRIVER, _COMPILER = "triton.backends.nvidia.driver", "triton.backends.nvidia.compiler"

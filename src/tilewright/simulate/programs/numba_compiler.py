@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentTypeError, CompileError
+from tilewright.ground.native.replaced_names import Row, replaced
 from tilewright.ground.progress import announced
 from tilewright.simulate.programs.arguments import Argument, ArrayShape, array_shape
 from tilewright.simulate.programs.mangling import nested_name
-from tilewright.simulate.programs.numba_names import Row, compiler_rows, replaced
+from tilewright.simulate.programs.numba_names import compiler_rows
 from tilewright.simulate.programs.optional import require
 from tilewright.simulate.ptx import parse
 from tilewright.simulate.ptx.tokens import with_words

@@ -10,7 +10,7 @@ import functools
 import importlib
 from typing import Any
 
-from tilewright.simulate.programs.numba_names import Row
+from tilewright.ground.native.replaced_names import Row
 
 _MODULE, _MAKER = "numba.cuda.cudaimpl", "_generic_array"
 #: The place of an array's address among the fields of Numba's arrays.

@@ -24,9 +24,9 @@ from tilewright.frontends.driver_binding import CALLS
 from tilewright.frontends.frontend import replacing
 from tilewright.frontends.numba import names
 from tilewright.frontends.this_process import ThisProcess
+from tilewright.ground.native import replaced_names
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.installed_gpu import current_gpu, installed_gpu
-from tilewright.simulate.programs import numba_names
 
 NAMES = [(module, name) for module, name, _ in names.rows(SimulatedGpu(ThisProcess()), names.Finalizers())]
 
@@ -40,7 +40,7 @@ def add_one(x: Any) -> None:
 
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
 def test_numba_cuda_has_the_name(module: str, name: str) -> None:
-    numba_names.owner_of(module, name)
+    replaced_names.owner_of(module, name)
 
 
 def test_warnings_about_the_speed_of_a_gpu_are_silent_on_a_simulated_one_alone() -> None:
@@ -62,7 +62,7 @@ def test_warnings_about_the_speed_of_a_gpu_are_silent_on_a_simulated_one_alone()
 
 def test_a_missing_name_is_reported() -> None:
     with pytest.raises(AttributeError, match="launch_everything"):
-        numba_names.owner_of("numba.cuda.dispatcher", "_Kernel.launch_everything")
+        replaced_names.owner_of("numba.cuda.dispatcher", "_Kernel.launch_everything")
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
@@ -76,7 +76,7 @@ def state() -> list[Any]:
     """The object under each name, and the state of numba-cuda's driver."""
     found = []
     for module, name in NAMES:
-        owner, last = numba_names.owner_of(module, name)
+        owner, last = replaced_names.owner_of(module, name)
         found.append(vars(owner)[last])
     return [*found, dict(vars(numba_driver.driver))]
 
