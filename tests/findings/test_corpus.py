@@ -24,7 +24,7 @@ INSTRUCTIONS = {
     "TW108": r"(ld|st)\.shared::cluster|cp\.async\.bulk\.shared::cluster",
     "TW110": r"call",
     "TW201": r"ld\.global",
-    "TW202": _SHARED,
+    "TW202": rf"{_SHARED}|cp\.async\.bulk",
     "TW203": r"ld\..*\.local|ld\.local",
     "TW204": r"add",
     "TW301": _SHARED,

@@ -69,7 +69,7 @@ _GLOBAL = (cells.GLOBAL_RACE, cells.GLOBAL_LANES, cells.GLOBAL_IN_FLIGHT)
 #: Kinds of race, from the widest scope on. A line that races in a wide scope is not also reported for a narrower one,
 #: which depends on the order of execution.
 _WIDEST = ("TW306", "TW307", "TW303", "TW302", "TW308", "TW411", "TW301", "TW304")
-#: Reads of what was never written, and the races that may cause it.
+#: Reads of what was never written, and the races that may cause it, in the space of the read.
 UNSET = {
     "TW201": ("TW302", "TW303", "TW304"),
     "TW202": ("TW301", "TW304", "TW308", "TW306", "TW307", "TW411"),
@@ -201,16 +201,17 @@ def recorded(code: str, record: Record, site: Site, facts: Facts, kernel: str, d
 def settled(findings: list[Finding]) -> list[Finding]:
     """Findings that do not depend on the order of execution: races in their widest scope, reads that no race explains.
 
-    A read of unwritten memory that races with a write is reported as that race. A race of a copy with unknown lines is
-    dropped if another race names the line of the copy.
+    A read of unwritten memory that races with a write there is reported as that race. A race of a copy with unknown
+    lines is dropped if another race names the line of the copy.
     """
     copies = {other for one in findings if one.code == "TW306" for other in one.details["others"]}
     best: dict[tuple[object, ...], str] = {}
-    racing: set[tuple[str, object]] = set()
+    racing: set[tuple[str, bool, object]] = set()
     for one in findings:
         if one.code in _WIDEST:
             best[_place(one)] = min(best.get(_place(one), one.code), one.code, key=_WIDEST.index)
-            racing |= {(one.code, place) for place in (one.where, *one.details["others"])}
+            races_global = one.details["space"] == "global"
+            racing |= {(one.code, races_global, line) for line in (one.where, *one.details["others"])}
     kept: list[Finding] = []
     races: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
@@ -218,7 +219,7 @@ def settled(findings: list[Finding]) -> list[Finding]:
             unknown = one.code == "TW306" and not one.details["others"] and one.where in copies
             if not unknown and one.code == best[_place(one)]:
                 races.setdefault(_place(one), []).append(one)
-        elif not any((race, one.where) in racing for race in UNSET.get(one.code, ())):
+        elif not any((race, one.code == "TW201", one.where) in racing for race in UNSET.get(one.code, ())):
             kept.append(one)
     return [*kept, *(_as_one(group) for group in races.values())]
 
