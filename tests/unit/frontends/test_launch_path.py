@@ -12,7 +12,7 @@ MOST = {
     "simt.launch": (41, 314, 163),
     "check": (70, 710, 313),
     "profile": (82, 2_650, 1_025),
-    "numba": (37, 172, 84),
+    "numba": (37, 172, 82),
     "simt.launch, checked": (68, 650, 287),
     "numba, checked": (58, 497, 175),
     "simt.launch, checked and profiled": (92, 1_355, 475),

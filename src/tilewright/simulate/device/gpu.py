@@ -171,19 +171,18 @@ class SimulatedGpu:
         """A number that no other stream, event or library of this process has."""
         return next(self.addresses.handles)
 
-    def numbered(self, kernel: str, line: Callable[[], str] = source_line) -> tuple[int, str]:
-        """The number of a new launch, and the program's line that makes it."""
+    def numbered(
+        self, kernel: str, line: Callable[[], str] = source_line, addresses: Iterable[int] = ()
+    ) -> tuple[int, str]:
+        """The number of a new launch, and the program's line that makes it; `addresses` are those of its arguments."""
         with self.lock:
             self.kernels.add(kernel)
             self.launches += 1
+            for address in addresses:
+                found = self.memory.extent(address)
+                if found is not None:
+                    self._users.setdefault(found[0], set()).add(kernel)
             return self.launches - 1, line()
-
-    def passed(self, kernel: str, addresses: Iterable[int]) -> None:
-        """Record which allocations a kernel is launched with."""
-        for address in addresses:
-            found = self.memory.extent(address)
-            if found is not None:
-                self._users.setdefault(found[0], set()).add(kernel)
 
     @contextmanager
     def observing(self, observer: Observer) -> Iterator[None]:
@@ -411,6 +410,12 @@ class SimulatedGpu:
     def stream(self, handle: Any) -> Stream:
         """A stream by its handle."""
         return self._found(self.streams, int(handle), "a stream")
+
+    def working_stream(self, handle: int) -> Stream:
+        """A stream by its handle, if no launch has broken the device."""
+        found = self.stream(handle)
+        self.require_working()
+        return found
 
     def event(self, handle: Any) -> Event:
         """An event by its handle."""

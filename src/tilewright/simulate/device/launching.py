@@ -138,8 +138,7 @@ class Launcher:
             grid = _grid(config, cluster)
             try:
                 handle = int(getattr(stream, "handle", stream) or 0)
-                gpu.stream(handle)
-                gpu.require_working()
+                gpu.working_stream(handle)
                 values = packed(program.parameters, arguments)
                 if gpu.graphs.captures and self._captured(handle, noted, (config, kernel, *values)):
                     return
@@ -150,13 +149,13 @@ class Launcher:
             limits = gpu.limits or _NO_LIMITS
             if stack_bytes := gpu.set_limits.get(_STACK_LIMIT, 0):
                 limits = limits.with_stack(stack_bytes)
-            index, line = gpu.numbered(program.name, self._line)
+            addresses = [(fact.given or (fact.address,))[0] for fact in facts]
+            index, line = gpu.numbered(program.name, self._line, addresses)
             about = Launch(
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, line, index,
                 _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
                 allowed_shared_bytes=allowed_shared_bytes(gpu, library, program),
             )  # fmt: skip
-            gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])
             try:
                 self._check(about, library, kernel.name)
             except DriverError as error:
