@@ -69,7 +69,7 @@ def _check_header(path: Path, file: IO[bytes], size: int) -> None:
     file.seek(0)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(npy.read_magic(file))
     if read is None:
-        raise ValueError("a version of the .npy format that numbers do not need")
+        raise ValueError("a version of the .npy format that numeric arrays do not have")
     try:
         shape, _, dtype = read(file)
     except Exception as error:  # NumPy evaluates the text: its reader raises what Python's parser does

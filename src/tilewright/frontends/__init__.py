@@ -1,1 +1,1 @@
-"""Other people's programs on the simulated GPU: what stands in for the driver and the packages that they call."""
+"""Front ends: they run CUDA programs on the simulated GPU, and replace the driver and parts of the packages used."""

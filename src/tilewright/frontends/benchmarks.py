@@ -1,8 +1,8 @@
 """Replacements for packages' benchmarks: the function runs once, and its time is the predicted time of its launches.
 
-Of a large launch some blocks run and represent the others; the whole launch runs only if the program reads its results
-(:mod:`tilewright.simulate.device.deferred_launches`). If the model does not support a launch, its slowest unit's time
-for the PTX is used. A line on standard error says so.
+In a large launch only a sample of the blocks runs; the whole launch runs only if the program reads its results
+(:mod:`tilewright.simulate.device.deferred_launches`). If the model does not support a launch, its time is that of the
+GPU's slowest unit for the PTX, and a line on standard error says so.
 
 Times between events are predicted in the same way, but their launches run completely.
 """

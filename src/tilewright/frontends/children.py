@@ -1,8 +1,8 @@
 """Processes that a program starts: each has its own simulated GPU, and reports what its observer saw.
 
 A process writes its report after each launch, because process pools end their workers with a signal. Reports are
-pickles: no other user can write to their folder, and a process that writes there runs the same program, which could do
-as much here.
+pickles. This is safe: only this user can write to their folder, and a process that writes there runs the same program
+as this one.
 """
 
 from __future__ import annotations

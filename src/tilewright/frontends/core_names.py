@@ -1,4 +1,4 @@
-"""The names of cuda.core for one simulated GPU: those with which `tw.matmul` multiplies arrays of a GPU."""
+"""Replacements for the names of cuda.core that `tw.matmul` uses to multiply arrays on a GPU."""
 
 from __future__ import annotations
 

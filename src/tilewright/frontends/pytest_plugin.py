@@ -1,1 +1,1 @@
-"""Checkouts that were installed before have this entry point: the plugin is `tilewright.cli.pytest_plugin.plugin`."""
+"""The entry point of older installations. The plugin is now `tilewright.cli.pytest_plugin.plugin`."""

@@ -1,4 +1,4 @@
-"""The simulated GPU's own process as the maker of driver calls."""
+"""The caller of driver functions from the simulated GPU's own process."""
 
 from __future__ import annotations
 

@@ -67,11 +67,11 @@ class Code(Text):
         return Value(self.assign(text), type_, lanes)
 
     def store(self, value: Value, pointer: str, alignment: int = 64) -> None:
-        """Store; the default alignment is that of the widest vectors, which the translation's own places have."""
+        """Store a value; the default alignment is that of variables which the translator itself allocates."""
         self.line(f"store {value}, ptr {pointer}, align {alignment}")
 
     def put(self, value: Value, pointer: str) -> None:
-        """Store to a place with the natural alignment of its type."""
+        """Store a value with the natural alignment of its type."""
         self.line(f"store {value}, ptr {pointer}")
 
     def branch_if(self, condition: Value, then: str, otherwise: str, *, likely: bool | None = None) -> None:
@@ -159,7 +159,7 @@ class Code(Text):
         return self._shuffled(a, b, [str(lane + LANES * (lane in lanes)) for lane in range(LANES)])
 
     def taken(self, vectors: Sequence[Value], elements: Sequence[int]) -> Value:
-        """A vector of 32 lanes from the elements of several vectors, numbered consecutively."""
+        """Gather 32 lanes from vectors of 32 lanes; `elements` are their indices in the concatenated vectors."""
         whole = vectors[0]
         for start in range(0, len(vectors), 2):
             pair = vectors[start : start + 2]
@@ -184,8 +184,8 @@ class Code(Text):
     def mask_lanes(self, mask: Value) -> Value:
         """A mask as a predicate of 32 lanes.
 
-        Hosts without mask registers test one bit in each lane of 32 bits, the width of most data. For a bitcast LLVM
-        would make bytes first, and then widen them.
+        Hosts without mask registers test one bit of the mask in each 32-bit lane, because most data are 32 bits wide.
+        LLVM would translate a bitcast to lanes of one byte, and widen them afterwards.
         """
         if mask.text == "-1":
             return self.splat(self.const("i1", 1))
@@ -242,10 +242,10 @@ class Code(Text):
         return self.op(f"select {condition}, {a}, {b}", a.type, a.lanes)
 
     def cast(self, op: str, a: Value, type_: str) -> Value:
-        """An LLVM cast (zext, sext, trunc, bitcast, fpext, fptrunc, sitofp, uitofp); nothing if the type is the same.
+        """An LLVM cast (zext, sext, trunc, bitcast, fpext, fptrunc, sitofp, uitofp); `a` itself if it has the type.
 
-        A bitcast of a bitcast takes the first one's operand. So a bf16 that is only moved is never a `bfloat` for LLVM,
-        whose x86 code for one that is live across basic blocks flushes subnormals (vcvtneps2bf16, seen in LLVM 22).
+        Two bitcasts that cancel give the original value. So a bf16 that is only moved stays an i16 in LLVM IR. If it
+        were a `bfloat`, LLVM 22 would flush its subnormals on x86 where it is live across basic blocks (vcvtneps2bf16).
         """
         if a.type == type_:
             return a
@@ -285,7 +285,8 @@ class Code(Text):
 def element_type(ptx_type: str) -> str:
     """The LLVM element type that holds a value of a PTX type (without the dot).
 
-    Packed types (`f16x2`, `u16x2`, `bf16x2` ...) are one i32; e-formats and tf32 as bits.
+    A packed type is one integer: an i32 for `f16x2`, `u16x2` or `bf16x2`, an i16 for pairs of 8-bit floats (`e4m3x2`).
+    A tf32 is an i32 too.
     """
     if ptx_type == "pred":
         return "i1"

@@ -1,1 +1,1 @@
-"""cuda-python (`cuda.core`, `cuda.bindings`) on the simulated GPU, besides its driver, which is a library."""
+"""cuda-python (`cuda.core`, `cuda.bindings`) on the simulated GPU. `frontends/libcuda` replaces its driver library."""

@@ -1,6 +1,6 @@
 """A table of the names of `cuda.core` that are replaced while a simulated GPU is installed.
 
-Its compiled and linked code is PTX, with source lines. Everything else in it calls the driver.
+The replacements compile and link to PTX with source lines. All other code of `cuda.core` calls the driver.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The calls of `cuda.bindings.driver` that programs make beside those of the package that launches their kernels."""
+"""Calls of `cuda.bindings.driver` that make tensor maps, which programs call directly."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A table of the names of `cuda.bindings.runtime` that are replaced while a simulated GPU is installed.
 
-The package contains the vendor's runtime, which needs the vendor's driver. Its types and codes are used.
+The package contains the vendor's runtime, which needs the vendor's driver. Only its types and error codes are used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CuPy"s arrays and kernels."""
+"""CuPy's arrays and kernels."""
 
 from types import MappingProxyType
 

@@ -1,7 +1,7 @@
 """A table of the names of CuPy that are replaced while a simulated GPU is installed.
 
 CuPy's own code runs. It calls the driver through `libcuda.so.1`, which is ours, and the runtime linked into its
-modules, whose entries jump to ours. Its compiler output is PTX, with source lines.
+modules, whose entry points jump to our functions. Its kernels are compiled to PTX with source lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""CuPy's sorting: replacements for its functions of Thrust, which NumPy does on the host, along the last axis.
+"""Sorting for CuPy: NumPy sorts on the host, in place of the Thrust functions that CuPy calls.
 
-Like Thrust's for CuPy, they keep the order of equal elements, and put NaN last.
+Like those, it sorts along the last axis, keeps the order of equal elements, and puts NaN last.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ Array = npt.NDArray[Any]
 
 
 class HostSorting:
-    """The functions of the module `cupy.cuda.thrust`, by name; the addresses of keys are CuPy's room for work."""
+    """The functions of the module `cupy.cuda.thrust`.
+
+    In `sort` and `argsort`, `keys_start` is the address of a scratch buffer of CuPy's, which is not used here.
+    """
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
 
     def functions(self) -> dict[str, Callable[..., None]]:
-        """The replacements."""
+        """The replacements, by name."""
         return {"sort": self.sort, "argsort": self.argsort, "lexsort": self.lexsort}
 
     def sort(self, dtype: Any, data_start: int, keys_start: int, shape: Sequence[int]) -> None:
@@ -41,13 +44,13 @@ class HostSorting:
             self._write(idx_start, self._at(idx_start, np.intp, shape), found)
 
     def lexsort(self, dtype: Any, idx_start: int, keys_start: int, k: int, n: int) -> None:
-        """The indices that sort by several keys, the last one first."""
+        """The indices that sort by several keys; the last key is the primary one."""
         with self._gpu.call():
             found = np.lexsort(self._at(keys_start, dtype, (k, n)))
             self._write(idx_start, self._at(idx_start, np.intp, (n,)), found)
 
     def _at(self, address: int, dtype: Any, shape: Sequence[int]) -> Array:
-        """The array at an address of the device, whose host's address it is too."""
+        """The array at a device address, which is a host address too."""
         kind = np.dtype(dtype)
         self._gpu.check_range(address, math.prod(shape) * kind.itemsize)
         self._gpu.used([address])

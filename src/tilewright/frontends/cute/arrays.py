@@ -1,9 +1,8 @@
-"""Arrays as CuTe DSL gets them: in the device's memory, and marked so.
+"""Array arguments of CuTe DSL, which are always marked as GPU memory.
 
-A tensor on torch's simulated device says by DLPack that it is on the host, and other libraries need that. CuTe compiles
-different code for host addresses, so for CuTe it is on the GPU. A host array, of NumPy or any library, is mapped: each
-launch reads its contents, and the launch's writes are in it afterwards.
-
+Through DLPack a tensor on torch's simulated device is host memory, as other libraries require. CuTe compiles different
+code for host addresses, so CuTe gets such a tensor as GPU memory. A host array, of NumPy or another library, is mapped:
+each launch reads its contents and writes its results to it.
 
 Source: `dlpack.h`, DLTensor.
 """

@@ -1,4 +1,4 @@
-"""Driver calls for devices, contexts, streams and errors that code in C makes, but not numba-cuda.
+"""Driver calls of C code for devices, contexts, streams and errors, beyond those that numba-cuda needs.
 
 Source: CUDA Driver API, "Device Management", "Context Management", "Stream Management", "Error Handling"; the values of
 limits: CUDA Programming Guide, "Dynamic Global Memory Allocation and Operations", "Formatted Output".

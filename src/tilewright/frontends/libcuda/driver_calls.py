@@ -3,7 +3,6 @@
 Addresses of structures, arrays and host buffers are `void *` here. A structure of eight bytes passed by value is a
 number. An implementation is found by the function's name without its version. Versions of one function are in order.
 
-
 Source: CUDA Driver API; `cuda.h`.
 """
 

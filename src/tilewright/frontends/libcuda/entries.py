@@ -1,7 +1,7 @@
 """Redirects the entry points of the vendor's runtime in a loaded library.
 
-CuPy's modules contain the runtime, and torch brings it as a library. It needs the vendor's driver, so none of it runs
-here: our functions replace all its documented ones. The symbol table says where these are.
+CuPy's modules contain the runtime, and torch brings it as a library. It needs the vendor's driver, so it
+cannot run here, and our functions replace all its documented functions. The symbol table has their addresses.
 
 Source: System V Application Binary Interface, "Sections" and "Symbol Table" (chapter 4); Intel SDM, volume 2, JMP; Arm
 ARM, LDR (literal), BR.

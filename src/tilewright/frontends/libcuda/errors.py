@@ -1,4 +1,4 @@
-"""Errors for code in C, which gets a number and requests its text."""
+"""Errors for C code: it gets an error number, and requests the text by the number."""
 
 from __future__ import annotations
 

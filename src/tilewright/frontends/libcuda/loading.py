@@ -2,7 +2,6 @@
 
 When its simulated GPU ends, a module keeps its source, and is loaded again when it is used on the next GPU.
 
-
 Source: CUDA Driver API, "Module Management", "Library Management", "Execution Control".
 """
 

@@ -1,6 +1,6 @@
-"""Reads the inputs of a call by its prototype, performs it, and writes its outputs, whichever way the call came.
+"""Reads the inputs of a CUDA call by its prototype, performs the call, and writes its outputs.
 
-A call's memory is that of the program that makes it: `gpu.host` reads and writes there, in this process or in another.
+It serves calls from this process and from other processes: `gpu.host` reads and writes the caller's memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runtime functions that are not the same as a driver function.
+"""Runtime functions that have no equivalent driver function.
 
 Source: CUDA Runtime API; `driver_types.h` of CUDA 13, `cudaDeviceProp` and `cudaPointerAttributes`.
 """

@@ -1,7 +1,7 @@
-"""The runtime's functions that the simulated GPU answers: a table of prototypes and of the driver's call each one is.
+"""The runtime functions that the simulated GPU implements: a table of prototypes and equivalent driver functions.
 
-What the driver's call takes is what the runtime's takes, in its order. Where it is not, the answer has the runtime's
-name, in `runtime`, `graphs` or `textures`. All other functions of the runtime are refused, with their name.
+A driver function in the table has the same parameters, in the same order. A runtime function without an equivalent is
+implemented under its own name, in `runtime`, `graphs` or `textures`. All other runtime functions are refused by name.
 
 Source: CUDA Runtime API; `cuda_runtime_api.h`.
 """

@@ -1,7 +1,9 @@
-"""Makes a shared library without a compiler: each of its functions jumps to the address in a slot of its data.
+"""Makes a shared library without a compiler: each of its functions jumps to an address stored in its data section.
 
-A process that has loaded it finds it by its name (`DT_SONAME`) when anything asks the loader for that name, and the
-slots are filled with what is to answer. Source: System V Application Binary Interface, "Object Files" (chapter 4) and
+A process loads the library once, and stores the addresses of the implementations. Later requests to the loader for its
+name (`DT_SONAME`) then find this library.
+
+Source: System V Application Binary Interface, "Object Files" (chapter 4) and
 "Dynamic Linking" (chapter 5); Intel SDM, volume 2, JMP; Arm ARM, ADRP, LDR (immediate), BR.
 """
 

@@ -1,6 +1,6 @@
-"""Structures that calls take and fill: how the driver and the runtime lay each one out, and what it says.
+"""The structures that CUDA calls read and write: their layouts in the driver and in the runtime.
 
-A call gets what a structure says, whichever API the structure is of: the layout alone differs.
+Both layouts are read into one Python value, so an implementation does not depend on the API that was called.
 
 Source: `cuda.h`, `driver_types.h`, `texture_types.h`; CUDA Driver API, "Data types used by CUDA driver".
 """

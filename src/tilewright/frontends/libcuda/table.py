@@ -1,4 +1,4 @@
-"""One table of CUDA's calls, whichever way they come: the prototype and the implementation of each function."""
+"""The table of CUDA functions, with the prototype and the implementation of each, for all kinds of callers."""
 
 from __future__ import annotations
 

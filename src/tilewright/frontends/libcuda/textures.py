@@ -1,7 +1,7 @@
 """Calls for arrays, texture objects and surface objects.
 
-An array is device memory, row by row. An object is a record in device memory that says what to read and how; its
-handle, which kernels use, is the record's address.
+An array is device memory, row by row. An object is a descriptor in device memory. Its handle, which
+kernels use, is the descriptor's address.
 
 Source: CUDA Driver API, "Memory Management", "Texture Object Management", "Surface Object Management"; CUDA Runtime
 API, `cudaCreateTextureObject`.

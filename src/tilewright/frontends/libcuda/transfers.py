@@ -1,7 +1,7 @@
-"""Driver calls for memory that code in C makes, but not numba-cuda: pools, rows, words, any direction.
+"""Driver calls of C code for memory pools, pitched memory, 2D and 3D copies, and fills.
 
-Everything is done when it is asked for, so that memory of a pool is memory. The answers about one range of bytes are
-in `allocations`.
+Work is done when it is submitted, so memory of a pool is ordinary memory. `simulate/device/allocations.py` has the
+calls that numba-cuda needs too.
 
 Source: CUDA Driver API, "Memory Management", "Stream Ordered Memory Allocator", "Unified Addressing".
 """

@@ -1,4 +1,4 @@
-"""Built CUDA programs: what their file says about the CUDA in them.
+"""Built CUDA programs: checks whether an executable can run on the simulated GPU.
 
 Source: System V ABI, "Object Files" (ELF); names of sections by the vendor's `fatbinary_section.h`.
 """

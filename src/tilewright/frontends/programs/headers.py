@@ -1,7 +1,7 @@
 """Reads the vendor's headers: functions with their parameters.
 
-They are the only table of the API. `library.py` generates the library that replaces the vendor's from them, and
-`protocol.py` reads the words of a call by them.
+They are the only table of the API. From them `library.py` generates the library that replaces the vendor's, and
+`protocol.py` decodes the arguments of a call.
 """
 
 from __future__ import annotations

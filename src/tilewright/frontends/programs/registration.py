@@ -1,4 +1,4 @@
-"""Calls that only a program makes: it registers its device code, and asks for the last error of a thread.
+"""Calls of compiled CUDA programs alone: they register device code, and read the last error of a thread.
 
 Source: `crt/host_runtime.h` of the vendor's headers; CUDA Runtime API, "Error Handling".
 """

@@ -1,8 +1,8 @@
-"""Compiled functions run eagerly while a simulated GPU is installed, which a warning says once.
+"""Runs functions of `torch.compile` eagerly while a simulated GPU is installed, and warns of it once.
 
-Its tensors are CPU tensors of a class that computes on the GPU's memory. `torch.compile` traces such a class with fake
-tensors, which have no memory, and would compile its inside in place of the operations. The machine code that it makes
-for GPUs would not run either. So a function runs as written; the operator `tilewright::matmul` launches its kernels.
+Tensors on the simulated GPU are CPU tensors of a class that computes in the GPU's memory. `torch.compile` traces such a
+class with fake tensors, which have no memory, so it would compile the class's internals instead of the operations. The
+simulated GPU could not run its machine code either. The operator `tilewright::matmul` launches its kernels as usual.
 
 Source: PyTorch, `torch.compiler.set_stance`.
 """

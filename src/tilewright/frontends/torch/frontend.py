@@ -1,4 +1,4 @@
-"""Torch"s tensors and operators."""
+"""Torch's tensors and operators."""
 
 from types import MappingProxyType
 

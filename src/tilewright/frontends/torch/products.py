@@ -4,7 +4,7 @@ torch's CPU kernels sum in another order and truncate other bits, so that for a 
 bit from those of a kernel on the same GPU. It is not published which kernel cuBLAS selects. A kernel that splits k
 would sum in another order; none does here.
 
-In a benchmark a product is left out, like launches (:mod:`tilewright.simulate.device.deferred_launches`).
+In a benchmark a product is deferred, as launches are (:mod:`tilewright.simulate.device.deferred_launches`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Storages in simulated memory: their device is `cuda:0`, so torch saves and loads tensors as those of any GPU.
 
-To torch's C++ they are storages of the CPU. Where they are is a question of their address; empty ones have a mark.
+For torch's C++ code they are CPU storages. Their address shows that they are on the GPU; an empty storage, which has no
+address, has a mark.
 
 Source: PyTorch, `torch.serialization`, `torch._utils._rebuild_tensor`.
 """

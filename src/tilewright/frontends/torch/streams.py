@@ -27,16 +27,16 @@ class Stream:
             gpu.streams[stream_ptr] = GpuStream()
         self.cuda_stream = stream_ptr
         self.device, self.priority = CUDA, priority
-        self._before: list[Any] = []  # what was current where it was entered
+        self._before: list[Any] = []  # the streams that were current when this one was entered
 
     def __enter__(self) -> Stream:
-        """Make it current in the body of `with`."""
+        """Make this stream current in the body of `with`."""
         self._before.append(torch.cuda.current_stream())
         torch.cuda.set_stream(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Make the earlier one current again."""
+        """Make the previous stream current again."""
         torch.cuda.set_stream(self._before.pop())
 
     @property
@@ -45,7 +45,7 @@ class Stream:
         return ctypes.c_void_p(self.cuda_stream)
 
     def synchronize(self) -> None:
-        """Wait for its work."""
+        """Wait for the work of this stream."""
         wait()
 
     def query(self) -> bool:
@@ -53,11 +53,11 @@ class Stream:
         return True
 
     def wait_stream(self, stream: Any) -> None:
-        """Make its later work wait for another stream."""
+        """Make later work of this stream wait for another stream."""
         self.wait_event(stream.record_event())
 
     def wait_event(self, event: Any) -> None:
-        """Make its later work wait for an event."""
+        """Make later work of this stream wait for an event."""
         event.wait(self)
 
     def record_event(self, event: Event | None = None) -> Event:
@@ -74,7 +74,7 @@ class Stream:
 
 
 class ExternalStream(Stream):
-    """A stream by its handle."""
+    """A stream that other code created, given by its handle."""
 
     def __init__(self, stream_ptr: int, device: Any = None, **_: Any) -> None:
         super().__init__(device, stream_ptr=stream_ptr)
@@ -113,7 +113,7 @@ class Event:
         wait()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds: the predicted times of the launches between them, of all streams, one after the other."""
+        """Milliseconds between two events: the predicted times of the launches between them, of all streams, added."""
         if not (self.recorded and end_event.recorded):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.timing and end_event.timing):
@@ -123,14 +123,14 @@ class Event:
 
 
 def _handle(stream: Any) -> int:
-    """A stream's handle; the current stream's for None."""
+    """The handle of a stream; None is the current stream."""
     return int((torch.cuda.current_stream() if stream is None else stream).cuda_stream)
 
 
 def wait(device: Any = None) -> None:
     """Wait for all work.
 
-    Raises RuntimeError: a graph is captured.
+    Raises RuntimeError: a graph is being captured.
     """
     gpu = current_gpu()
     if gpu.capturing is not None:

@@ -1,10 +1,10 @@
 """Folders and files that belong to this user and that no one else may write. Machine code is loaded from nowhere else.
 
-Whoever can write into a cache of machine code, or can put another folder in its place, runs code as its user. So
-every folder of the path must belong to the user or to the system, and no one else may write there, unless it is sticky
-(as `/tmp` is), where users cannot rename each other's files. Symbolic links are followed one by one by the same rule.
-The last folder and its files must be the user's own. A file is opened once, without following a link, and its owner is
-read from the descriptor, so nobody can exchange the file in between.
+A user who can write to another user's cache of machine code, or replace its folder, can run code as that user. So every
+folder of the path must belong to the user or to the system, and no one else may write there. A sticky folder such as
+`/tmp` is allowed, because users cannot rename each other's files in it. The rule holds for symbolic links and for the
+folders that they lead to. The last folder and its files must be the user's own. A file is opened once, without
+following a link, and its owner is read from the descriptor, so nobody can replace the file in between.
 
 Source: path_resolution(7), inode(7) and open(2) of the Linux manual; `StrictModes` of sshd_config(5) has the same rule.
 """
@@ -28,14 +28,14 @@ CPU = "cpu"  #: The CPU engine's kernels.
 RESOURCES = "resources"  #: The output of NVRTC and of the assembler.
 POCL = "pocl"  #: PoCL manages its files itself.
 PROGRAMS = "programs"  #: The library that CUDA programs run with.
-WINNERS = "winners"  #: What a tuner found.
+WINNERS = "winners"  #: The best configurations that a tuner found.
 #: A folder that has only these is a cache, and may be made private.
 ROOMS = (TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS, WINNERS)
-#: Most bytes of a file that is read: the largest kernels have a few million.
+#: The largest file that is read, in bytes; the largest kernels have a few million bytes.
 _MOST = 1 << 28
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OWN = 0o700
-#: Linux's limit.
+#: Most symbolic links of a path. Source: path_resolution(7).
 _LINKS = 40
 
 
@@ -60,7 +60,7 @@ def folder(root: Path, room: str, *, make: bool = True) -> Path:
 
 
 def read(path: Path, most: int = _MOST) -> bytes:
-    """All bytes of a file, `most` of them at most.
+    """The bytes of a file that has at most `most` bytes.
 
     Raises ExposedError: the file belongs to another user, others may write it, it is larger, or it is not a regular
     file; OSError: it is missing, or cannot be read.
@@ -78,7 +78,7 @@ def read(path: Path, most: int = _MOST) -> bytes:
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
             raise ExposedError(f"another user could have written {path.name}")
         if status.st_size > most:
-            raise ExposedError(f"{path.name} has {status.st_size:,} bytes, which none of Tilewright's files has")
+            raise ExposedError(f"{path.name} has {status.st_size:,} bytes, more than the limit of {most:,}")
         with os.fdopen(handle, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -86,7 +86,7 @@ def read(path: Path, most: int = _MOST) -> bytes:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, readable by the user alone, whatever the umask is.
+    """Write a file atomically, readable by the user alone whatever the umask is.
 
     Raises OSError: it cannot be written.
     """
@@ -174,10 +174,10 @@ def _status(path: str, *, make: bool) -> os.stat_result:
 
 
 def _check(path: str, status: os.stat_result, *, last: bool) -> None:
-    """Refuse a folder of the path whose entries another user can exchange.
+    """Refuse a folder of the path whose entries another user can replace.
 
-    The cache's own folder, the last one, is made private if it is open to others: an entry that someone else has put
-    there is refused by itself. A folder that has anything else in it is not ours to change.
+    If others may write to the cache's own folder, the last one, it is made private: files that another user put there
+    are refused when they are read. The permissions of a folder with other entries are not changed.
     """
     if not stat.S_ISDIR(status.st_mode):
         raise ExposedError(f"{path} is not a folder")
@@ -200,7 +200,7 @@ def _trusted() -> tuple[int, int, int]:
 
 
 def _of_user_alone(group: int) -> bool:
-    """Whether a group is the user's private one: many systems give each user one that may write by default."""
+    """Whether a group has no member but the user: on many systems such a group may write to new files by default."""
     import grp
     import pwd
 

@@ -1,8 +1,8 @@
-"""Estimates a kernel's time from the records of kernel and GPU alone: compiles nothing.
+"""Estimates a kernel's time from the records of the kernel and the GPU, without compiling the kernel.
 
-The estimate is the time of the multiprocessor with the most tiles of C. A step of k of one tile takes the time of the
-busiest of four units: multiply-adds, instruction issue, reads of shared memory, and L2. The wait of a tile of k for
-memory is added if no other block hides it. The constants here were fitted to the times of :mod:`tilewright.prediction`,
+The estimate is the time of the multiprocessor with the most tiles of C. Each step along k takes the time of the busiest
+of four units: multiply-adds, instruction issue, reads of shared memory, and L2. Memory latency is added where no other
+block hides it. The constants here were fitted to the times of :mod:`tilewright.prediction`,
 which simulates a multiprocessor (`benchmarks/ranking.py`).
 """
 
@@ -25,24 +25,24 @@ from tilewright.simulate.machine.timing import Timing, timing
 if TYPE_CHECKING:
     from tilewright.simulate.programs.program import Program
 
-#: Clocks of a tile of k for its stores, barriers and addresses, beside the latency of memory.
+#: Clocks that a stage of k takes beside memory latency: its stores to shared memory, barriers and addresses.
 _TILE_CLOCKS = 120
-#: Registers of a thread that hold no results, and those for each result.
+#: Registers of a thread beside those for its results, and registers for each 32-bit result.
 _REGISTERS, _A_RESULT = 32, 1.3
-#: The share of the tensor cores' rate that is left if a warp reads its fragments into registers: before products of
-#: them, and while it multiplies others.
+#: Share of the tensor cores' peak rate that a kernel reaches if its warps load fragments into registers: _FED if a warp
+#: loads them and then multiplies, _FED_AHEAD if it loads the next fragments while it multiplies.
 _FED, _FED_AHEAD = 0.6, 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A kernel that can multiply a kind of product, compiled for a dtype."""
+    """A kernel that can compute the requested product, and the dtype that it is compiled for."""
 
     record: Record
     dtype: str
-    operations: int = 1  #: Operations of a step of its sums; a multiply-add is one.
-    #: What the kernel makes of its sums: the kind's finish, or a conversion to C's dtype; None if it writes a C of its
-    #: own dtype.
+    operations: int = 1  #: Operations for each product that is added to a sum; a multiply-add is one.
+    #: The epilogue that the kernel applies to its sums, or a conversion to C's dtype; None if it stores C in the dtype
+    #: that products of `dtype` have.
     finish: Expression | None = None
 
     @property
@@ -56,13 +56,13 @@ class Candidate:
 
 
 def rows_of(record: Record, m: int) -> int:
-    """How many of m rows one launch computes: the grid has a limit, or the lines of planes."""
+    """How many of m rows one launch computes; the extent of the grid, or of the kernel's planes, is limited."""
     blocks = record.planes.most_lines // record.tile[0] if record.planes else launch_limits().grid_extents[1]
     return min(m, record.tile[0] * blocks)
 
 
 def matrices_of(record: Record) -> int:
-    """How many matrices of C one launch computes: the grid has a limit."""
+    """The most matrices of C that one launch can compute; the extent of the grid is limited."""
     return launch_limits().grid_extents[2] if "batch" in record.takes else 1
 
 
@@ -106,7 +106,7 @@ def _of_launch(one: Candidate, m: int, n: int, k: int, gpu: Gpu, batch: int) -> 
 
 
 def splitting(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> float:
-    """Seconds of the launches before a kernel that takes planes, one for each operand; 0 for other kernels."""
+    """Seconds to split both operands into planes, one launch each; 0 for a kernel that takes no planes."""
     planes = one.record.planes
     if planes is None:
         return 0.0
@@ -135,7 +135,7 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
         return found | ({limiters.TENSOR: products * record.passes / rate} if rate else {})
     words = max(1, size // 4)
     reads = sum(record.results) * record.reads
-    # The low half of a 64-bit product is three 32-bit products, the first of which gives both halves.
+    # The low half of a 64-bit product takes four 32-bit multiplies: both halves of one product, low halves of two.
     whole = 1 if element(one.dtype).is_float else words**2
     arithmetic, rate = {
         "float64": (limiters.FP64, gpu.fp64_per_clock),
@@ -151,7 +151,7 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
 
 
 def _waited(record: Record, turns: int, rates: Timing) -> float:
-    """Clocks over `turns` tiles in which memory latency is not hidden, by other blocks or by enough warps."""
+    """Clocks of memory latency over `turns` stages of k, if no other block hides it."""
     of_memory = (rates.dram + _TILE_CLOCKS) * max(1.0, turns / record.stages)
     if record.tensor:
         return of_memory
@@ -160,7 +160,7 @@ def _waited(record: Record, turns: int, rates: Timing) -> float:
 
 
 def _resident(record: Record, size: int, gpu: Gpu) -> int:
-    """Resident blocks of a multiprocessor, by threads and estimates of registers and shared memory."""
+    """Resident blocks of a multiprocessor, from its threads, shared memory and an estimate of registers."""
     threads = math.prod(record.block)
     registers = _REGISTERS + _A_RESULT * math.prod(record.results) * max(1, size // 4)
     limits = [

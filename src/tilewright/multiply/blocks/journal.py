@@ -20,10 +20,10 @@ from tilewright.multiply.blocks.stores import disk
 
 #: Version of the format; journals of other versions are refused.
 _VERSION = 1
-#: Times that a lock is tried on a file that another process removes meanwhile.
+#: Attempts to lock a journal that other processes remove and make again.
 _ATTEMPTS = 8
 _FINISH = "`alpha`, `beta`, `epilogue`, its arguments or `algebra`"
-#: Names in messages for the parts of an operand's identity, of the arithmetic's, and for others.
+#: Words in messages for the keys of a product's identity.
 _TITLES = {
     "path": "path", "mtime_ns": "time of change", "bytes": "size", "files": "files' sizes or times of change",
     "crc32": "content", "types": "`dtype` or `acc_dtype`", "finish": _FINISH, "operands": _FINISH, "order": "`order`",
@@ -46,8 +46,9 @@ class Journal:
     ) -> Iterator[Journal]:
         """Open the journal of a product for the context: the existing one, or a new one.
 
-        `product` identifies the product: JSON values by name, the operands' under "a" and "b". `tiles` is its number of
-        tiles; reading ends at a line with any other tile. With `force` the journal of another product is replaced.
+        `product` identifies the product by JSON values; "a" and "b" are its operands. `tiles` is the number of tiles: a
+        line with a larger tile number is invalid, and so is all that follows it. With `force` the journal of another
+        product is replaced.
 
         Raises ArgumentValueError: the file is the journal of another product (the message says what differs), or
         another process uses it.
@@ -109,8 +110,8 @@ class Journal:
 def _locked(path: Path) -> Iterator[None]:
     """Lock the file against other processes for the context; the system releases a killed process's lock.
 
-    Between open and lock its owner may remove it, and another process make a new one: a lock counts if the path still
-    names the locked file.
+    Another process may remove or replace the file before it is locked. So after locking, the path must still name the
+    locked file; otherwise the next attempt opens the new one.
     """
     for _ in range(_ATTEMPTS):
         with disk.writing(str(path), 0, path.parent):
@@ -143,7 +144,7 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _believed(path: Path, tiles: int | None) -> Iterator[tuple[dict[str, Any], int]]:
-    """Complete lines up to the first invalid one, and the end of each in the file."""
+    """The values of the valid lines before the first invalid one, each with the offset of the line's end."""
     end = 0
     for line in path.read_bytes().splitlines(keepends=True):
         value = _value(line)
@@ -154,7 +155,7 @@ def _believed(path: Path, tiles: int | None) -> Iterator[tuple[dict[str, Any], i
 
 
 def _value(line: bytes) -> dict[str, Any] | None:
-    """The object of a complete line."""
+    """The JSON object of a line; None if the line is incomplete or invalid."""
     try:
         value = json.loads(line) if line.endswith(b"\n") else None
     except (ValueError, RecursionError):
@@ -169,7 +170,7 @@ def _is_tile(line: Mapping[str, Any], tiles: int | None) -> bool:
 
 
 def _differing(asked: Mapping[str, Any], noted: Mapping[str, Any]) -> Iterator[str]:
-    """The differences, in words: the changed parts of an operand, or its path alone."""
+    """The differences in words. An operand with another path is named by its path alone."""
     for name in {**asked, **noted}:
         now, before = asked.get(name), noted.get(name)
         if now == before:

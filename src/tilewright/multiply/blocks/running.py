@@ -59,12 +59,12 @@ class Run:
         reads_out: bool = False,
         journal: Notes | None = None,
     ) -> None:
-        """`stores` are A's, B's and C's; `reads_out` says that the old tile of C is an operand of the finish."""
+        """`stores` are A's, B's and C's; with `reads_out`, finishing a tile reads the old tile of C."""
         self.plan, self.work, self.journal, self.reads_out = plan, work, journal, reads_out
         self.a, self.b, self.c = stores
         self.batch = self.c.shape[:-2]
         self.done = 0  #: Steps.
-        # No other process can change those in memory, and writing C changes the times of its own file.
+        # Operands in memory cannot change; for an operand in C's file, the file's times change when C is written.
         self._operands = [x for x in stores[:2] if not x.resident and not one_file(x, self.c)]
         self.identities = [x.identity() for x in self._operands]  #: Identities of operands outside memory.
         self._looked = time.monotonic()
@@ -90,8 +90,9 @@ class Run:
     def make(self, following: Callable[[], int | None]) -> None:
         """Make the tiles that `following` names, until it names none.
 
-        `following` is called before a tile's last step, so that panels of the next tile are read during that step, and
-        again after the step if it named none. Raises like a call.
+        `following` returns a tile, or None. It is called before a tile's last step, so that panels of the next tile are
+        read during that step. If it returns None then, it is called once more after the step. Raises StorageError as
+        :meth:`__call__`.
         """
         self._writes = [_nothing()] * self.plan.tiles_held
         with _pool("read", PANELS) as readers, _pool("write", 1) as writer:
@@ -122,8 +123,8 @@ class Run:
         more = f", and {len(damaged) - 1:,} tiles more" if len(damaged) > 1 else ""
         warn(
             f"{self.c.name}: rows {rows.start} to {rows.stop - 1}, columns {columns.start} to {columns.stop - 1}{more} "
-            f"hold other bytes than were written; they are made again, the other {len(self._kept):,} finished tiles "
-            "are kept (see whether the disk fails or another program wrote there)"
+            f"do not match their checksums; they are computed again, the other {len(self._kept):,} finished "
+            "tiles are kept (check the disk, and whether another program wrote to the file)"
         )
 
     def _go(self, following: Callable[[], int | None], readers: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> None:
@@ -139,7 +140,7 @@ class Run:
             ahead = None if soon is None else self._asked(left, right, soon)
             if step.panel == 0:
                 place = next(held)
-                self._writes[place].result()  # which used this buffer
+                self._writes[place].result()  # until the last tile in this buffer is written
             rows, columns, depth = self._where(step)
             sums = _shaped(memory[place], rows, columns)
             a, b = (panel.result() for panel in panels)
@@ -190,7 +191,7 @@ class Run:
             self.journal.add(step.tile, crc32)
 
     def _strips(self, rows: slice) -> Iterator[slice]:
-        """A tile's rows in parts that are finished and written at a time."""
+        """Split a tile's rows into strips, which are finished and written one by one."""
         height = self.plan.strip_rows
         for start in range(rows.start, rows.stop, height):
             yield slice(start, min(start + height, rows.stop))
@@ -234,7 +235,7 @@ class Panels:
     def get(self, at: tuple[int, ...], rows: slice, columns: slice) -> Future[Array]:
         """A panel, as a future: a view of an array in memory, or a buffer that is being read.
 
-        `at` is the result's batch entry. While a panel is requested, at most that of one earlier step may be in use.
+        `at` is the result's batch entry. When a panel is requested, at most one earlier panel may still be in use.
         """
         shape = self.store.shape[:-2]
         at = tuple(0 if extent == 1 else i for extent, i in zip(shape, at[len(at) - len(shape) :], strict=True))

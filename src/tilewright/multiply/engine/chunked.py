@@ -1,8 +1,8 @@
 """A product of arrays in chunks: a chunk of C is a chain of steps along k, each a task for a scheduler such as Dask's.
 
 A step copies the sums of the step before it and continues them. It must copy: a task's arguments may be read-only, and
-a retried task or another worker may read them again. Since sums are continued, the bits are those of
-:func:`tilewright.matmul`, however the three arrays are cut.
+a retried task or another worker may read them again. As the sums are added in one order along k, the
+result has the bits of :func:`tilewright.matmul` for any chunks of the three arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Chunks = tuple[int, ...]
 Key = Any
 #: Most chunks along k that a step holds in memory when its threads compute chunks in advance.
 _AT_ONCE = 4
-#: Multiply-adds of a step, about 10 ms of a core: more than a scheduler's own time for a task.
+#: Fewest multiply-adds of a step: about 10 ms of one core, more than a scheduler's overhead for a task.
 _ENOUGH = 1 << 29
 
 
@@ -66,9 +66,9 @@ def segments(a: Chunks, b: Chunks) -> list[Segment]:
 def steps(
     found: Sequence[Segment], work: int, bytes_given: int, most_bytes: int, enough: int = _ENOUGH
 ) -> tuple[tuple[Segment, ...], ...]:
-    """Join neighbouring segments into steps of at least `enough` work, as far as `most_bytes` allows.
+    """Join neighbouring segments into steps of at least `enough` work, with operands of at most `most_bytes`.
 
-    `work` and `bytes_given` are those of one column of A with one row of B.
+    `work` is the work of one column of A with one row of B, and `bytes_given` is their size.
 
     >>> cut = segments((2,) * 6, (2,) * 6)
     >>> [len(x) for x in steps(cut, 1, 10, 50)], [len(x) for x in steps(cut, 1, 0, 50, enough=6)]
@@ -105,20 +105,20 @@ class Operand:
     def matrices(self, key: tuple[Any, ...], value: Any) -> Array:
         """A chunk, as a matrix or a stack of them.
 
-        Raises ArgumentValueError: the chunk's shape is not the one that the array states.
+        Raises ArgumentValueError: the chunk's shape is not the one in `chunks`.
         """
         found: Array = np.asarray(value, self.dtype)
         wanted = tuple(x[n] for x, n in zip(self.chunks, key[1:], strict=True))
         if found.shape != wanted:
             raise ArgumentValueError(
-                f"chunk {key[1:]} of {self.name} must have shape {wanted}, as the array says (got {found.shape}); give "
-                "`chunks` to what makes it"
+                f"chunk {key[1:]} of {self.name} must have shape {wanted}, as the array states (got {found.shape}); "
+                "pass the true `chunks` to the function that makes the array"
             )
         return found if found.ndim > 1 else found[None, :] if self.is_left else found[:, None]
 
 
 class _Values:
-    """The values that a step multiplies: given ones, and ones that it computes, some segments in advance."""
+    """The values that a step multiplies. Some are given; it computes the others, a few segments in advance."""
 
     def __init__(
         self, tasks: Mapping[Key, Any], given: Mapping[Key, Any], wanted: list[list[Key]], threads: int
@@ -163,8 +163,8 @@ class Product:
     chunks: tuple[Chunks, ...]  #: Of C, which has one row or one column if an operand is a vector.
     steps: tuple[tuple[Segment, ...], ...]
     asked: Request
-    #: Key -> the function that computes this value within a step from the values of its `dependencies`. All other
-    #: values are computed earlier and given to the step.
+    #: Key -> the task that computes this value inside a step, from the values of the task's `dependencies`. Values
+    #: without a task here are computed before the step and passed to it.
     tasks: Mapping[Key, Any]
     _partials: dict[int, Partial] = field(default_factory=dict, init=False)
 
@@ -173,7 +173,7 @@ class Product:
         return Product, (self.a, self.b, self.shape, self.chunks, self.steps, self.asked, self.tasks)
 
     def given(self, at: tuple[int, ...], step: int) -> list[Key]:
-        """Keys of the values that :meth:`made` is given for a step, beside the sums."""
+        """Keys of the values to pass to :meth:`made` for a step, besides the sums."""
         return list(dict.fromkeys(x for s in self.steps[step] for x in self._wanted(at, s) if x not in self.tasks))
 
     def _wanted(self, at: tuple[int, ...], segment: Segment) -> list[Key]:
@@ -193,7 +193,7 @@ class Product:
         return list(found)
 
     def made(self, at: tuple[int, ...], step: int, before: Array | None, given: Sequence[Any]) -> Any:
-        """The sums of a chunk of C after a step that continues those of `before`; the chunk after the last step."""
+        """Add a step to the sums `before` of a chunk of C: returns the new sums, or the chunk after the last step."""
         partial = self._partial()
         shape = tuple(x[n] for x, n in zip(self.chunks, at, strict=True))
         sums = np.empty(shape, partial.sums) if before is None else before.copy()

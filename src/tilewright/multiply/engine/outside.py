@@ -1,4 +1,7 @@
-"""Products of arrays outside memory: NumPy's rules, a plan that fits in memory, and C made under another name."""
+"""Products of arrays outside memory, by NumPy's rules and within a memory limit.
+
+A result at a path is written to an unfinished file beside it, which is renamed when the product is complete.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ _SHARE = 0.5
 
 
 def is_outside(a: Any, b: Any, out: Any) -> bool:
-    """Whether an array is outside memory, or is a mapped file and together they are too large for memory."""
+    """Whether an array is outside memory, or the arrays that are mapped files are together too large for memory."""
     given = (a, b) if out is None else (a, b, out)
     if any(stores.is_outside(x) for x in given):
         return True
@@ -67,7 +70,7 @@ def planned(
     and all three arrays are paths. With `force` an array at the path `out` is replaced when the product is complete,
     and the unfinished tiles of another product there are dropped.
 
-    Raises as :func:`tilewright.matmul`, StorageError and MissingExtraError as :func:`stores.opened`.
+    Raises the errors of :func:`tilewright.matmul`, and StorageError and MissingExtraError as :func:`stores.opened`.
     """
     asked.check()
     cluster, here = None if client is None else Cluster(client, _warm), asked
@@ -98,7 +101,7 @@ def _shared(value: Any, name: str) -> Any:
         or_map = "" if name == "out" else ", or a map of rows or columns of such a file"
         raise ArgumentTypeError(
             f"`{name}` must be a path that every worker of the cluster sees{or_map} (got {type(value).__name__}); save "
-            "the array there, or multiply without `client`: of Dask arrays that gives one which client.compute makes"
+            "the array there, or multiply without `client`: the product of Dask arrays is a Dask array"
         )
     place = place_of(value, name)
     if name == "out" and place.format.one_writer:
@@ -121,7 +124,7 @@ def _planned(a: Store, b: Store, out: Any, asked: Request, *, force: bool) -> Pr
 
 
 def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | None, Store | None]:
-    """The target of a result: a free place, or an existing store; neither for a new array."""
+    """The place of a result at a path, and the store of a result in an existing array; both None for a new array."""
     if out is None:
         return None, None
     if isinstance(out, str | os.PathLike):
@@ -159,17 +162,17 @@ def _is_moved(place: Place) -> bool:
 
 
 def _check_free(out: Any, operands: Iterable[Store]) -> None:
-    """Raise if the result's file, or its unfinished file, cannot be, or is an operand's, which would be lost."""
+    """Raise if the file of the result, or its unfinished file, has an invalid name or is the file of an operand."""
     if not isinstance(out, str | os.PathLike):
         return
     place = place_of(out, "out")
-    with disk.reading(place.text):  # a name with what is added to it may be too long
+    with disk.reading(place.text):  # the name may be too long with the journal's suffix
         _journal_of(place).exists()
     for operand, file in itertools.product(operands, (place.file, place.unfinished().file)):
         extent = operand.extent()
         if extent is not None and extent.is_in(file):
             raise ArgumentValueError(
-                f"{file}: the output must be another file than the operands' (got that of {operand.name}, which would "
+                f"{file}: the output must not be the file of an operand (got the file of {operand.name}, which would "
                 "be replaced); name a new file"
             )
 
@@ -220,10 +223,10 @@ class Product:
     kept: int = 0  #: Tiles that an earlier run made.
     finished: Collection[int] = ()  #: Tiles of a result at a path that are on disk.
     cluster: Cluster | None = None  #: The cluster whose workers make the tiles.
-    paths: tuple[Any, Any] = (None, None)  #: Of the operands, with a cluster.
+    paths: tuple[Any, Any] = (None, None)  #: The operands' paths, for a cluster's workers.
 
     def check_number(self) -> None:
-        """Raise if the place cannot hold a result without axes."""
+        """Raise if the result is a scalar and the file's format cannot hold one."""
         if self.place is None or self.shape or (self.place.format.suffixes == (".npy",) and self.cluster is None):
             return
         raise ArgumentValueError(
@@ -256,7 +259,7 @@ class Product:
         rates = probing.rates(self.partial, self.a, self.b, folder)
         tile = Journal.tile_of(self._journal) if self.place is not None else None
         if tile is not None and (tile[0] > m or tile[1] > n):
-            tile = None  # another product's
+            tile = None  # the journal is of another product
         room, least = (
             (_room(memory), 1) if self.cluster is None else (self.cluster.room(memory), self.cluster.least_tiles)
         )
@@ -331,7 +334,7 @@ class Product:
             _check_replaceable(place, force=self.force)
 
     def _number_at(self, place: Place) -> Path:
-        """A result without axes, which is one tile: made in memory, then written."""
+        """Compute a scalar result in memory, and write it to its file."""
         part = self._free_part(place)
         with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
             self._check_forced(place)
@@ -416,7 +419,7 @@ def _three(a: Any, b: Any, c: str, dtype: np.dtype[Any], matrices: tuple[int, ..
 
 
 def _arithmetic(a: np.dtype[Any], b: np.dtype[Any], shape: tuple[int, ...], asked: Request, threads: int) -> Partial:
-    """The arithmetic of a worker with so many threads, unless the caller named another number."""
+    """The arithmetic of a worker, with `threads` threads unless the caller named a number."""
     return Partial.of(a, b, shape, replace(asked, threads=asked.threads or threads))
 
 
@@ -440,7 +443,7 @@ def _as_matrix(c: Store, matrices: tuple[int, ...]) -> Store:
 
 
 def _last_two(chunks: tuple[int, ...]) -> tuple[int, int]:
-    """Chunks of the last two axes; a vector's as those of one row."""
+    """The chunks of the last two axes; a vector counts as one row."""
     rows, columns = (1, *chunks)[-2:]
     return rows, columns
 

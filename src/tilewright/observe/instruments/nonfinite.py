@@ -1,6 +1,6 @@
 """Stores of NaN and infinity: which instructions stored them, how often, and where first.
 
-A store's value is judged by its bits, as the floating-point type of the instruction. An untyped store of 16, 32 or 64
+A stored value is decoded as the floating-point type of its instruction. An untyped store of 16, 32 or 64
 bits counts as float16, float32 or float64, so the caller must know what type the memory has.
 """
 
@@ -24,7 +24,7 @@ _EXPONENTS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0
 _UNTYPED = {"b16": "f16", "b32": "f32", "b64": "f64"}
 
 
-#: Kinds in the order of a site's counters, and in the codes of `NonfiniteResult.before` and `.after`, from 1.
+#: The kinds, in the order of a site's counters. `NonfiniteResult.before` and `.after` number them from 1.
 KINDS = ("infinity", "NaN")
 
 
@@ -43,7 +43,7 @@ class NonfiniteRow:
     """One store and one kind of value."""
 
     site: Site
-    type: str  #: The floating-point type by which its values were judged: `f16`, `f32`, `f64`.
+    type: str  #: The floating-point type as which its values were decoded: `f16`, `f32`, `f64`.
     kind: str  #: One of KINDS.
     count: int  #: Lanes that stored it.
     #: `block`, `thread`: the first instance; None if unknown.
@@ -76,7 +76,7 @@ class Nonfinite(Instrument):
         self._before: tuple[npt.NDArray[np.uint8], ...] = ()
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
-        """Stores of floating-point values, and of untyped ones."""
+        """The handler of a store to global memory whose values may be floats; None for other sites."""
         kind = stored_type(site.opcode)
         if site.kind is not EventKind.ACCESS or site.access != "store" or site.space != "global" or not kind:
             return None
@@ -89,13 +89,13 @@ class Nonfinite(Instrument):
         return function.handler(f"tw.nonfinite.{name}.{kind}.{elements}", constants)
 
     def begin(self, facts: Facts) -> Storage:
-        """Memory for the table of first places."""
+        """Scan the arrays, and allocate a table of the block and thread that first stored each kind."""
         self._facts, self._places = facts, Places()
         self._before = tuple(_kinds(array, facts) for array in self.arrays)
         return Storage(self._places.table)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> NonfiniteResult:
-        """The stores that wrote something that is not finite."""
+        """The stores that wrote NaN or infinity, and the arrays after the launch."""
         facts = self._facts
         assert facts is not None
         rows = []
@@ -118,7 +118,7 @@ def _kinds(array: FloatArray, facts: Facts) -> npt.NDArray[np.uint8]:
 
 
 def stored_type(opcode: str) -> str:
-    """The floating-point type of a store, or ""; an untyped one may hold any.
+    """The floating-point type of a store's values; "" if they are not floats. An untyped store counts by its width.
 
     >>> stored_type("st.global.v4.f32"), stored_type("st.global.b64"), stored_type("st.global.u32")
     ('f32', 'f64', '')

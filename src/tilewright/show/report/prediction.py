@@ -25,9 +25,9 @@ _SHARES = group(
 )
 _BARS = group(Column("", lambda share: figures.bar(share.fraction, 1.0), style=styles.QUIET), optional=True)
 _CHANGES = group(
-    Column("with one thing different", lambda row: row.change.name),
+    Column("with one change", lambda row: row.change.name),
     Column("time", lambda row: row.change.seconds, SECONDS),
-    Column("of now", lambda row: row.change.seconds / row.now, PERCENT),
+    Column("relative time", lambda row: row.change.seconds / row.now, PERCENT),
 )
 
 
@@ -125,8 +125,8 @@ def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
         yield Table(key, (what, time, where), list(found))
         if counted := sum(one.launch == one.counted_in for one in found) - len(found):
             sentence = (
-                f"{len(found) + counted} of {len(found)} launches were counted; each other one is taken to do what an "
-                "earlier launch did with the same extents, and arguments of the same shapes and whole numbers"
+                f"{len(found) + counted} of {len(found)} launches were counted; each of the others uses the counts of "
+                "an earlier launch with the same grid and block, shapes of arrays and integer arguments"
             )
             yield words((sentence, styles.QUIET), hang=2)
     for number, one in enumerate(slowest.values()):
@@ -141,7 +141,7 @@ def extents(extent: Extent) -> str:
 
 
 def program_document(found: Sequence[Prediction], failed: Sequence[tuple[str, str]], ended: Ended) -> dict[str, object]:
-    """Return {"predictions": [...], "failed": [...], "program": {...}}, as of profiles."""
+    """Return {"predictions": [...], "kernels": [...], "failed": [...], "program": {...}}, as JSON values."""
     from tilewright.show.report.document import together
 
     return {

@@ -1,6 +1,7 @@
-"""Blocks on a terminal, or in a pipe: no word breaks, and no line is longer than the terminal is wide.
+"""Writes the blocks of a report to a terminal or a pipe.
 
-Only what must stay one line is not wrapped; a pipe keeps paragraphs in one line too.
+On a terminal, paragraphs and tables are wrapped between words at the terminal's width; a `Line` is never wrapped. In a
+pipe, a paragraph is one line too.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from tilewright.show.report.blocks import Block, Facts, Gap, Line, Words
 from tilewright.show.report.console import keeps_lines, speaks_unicode
 from tilewright.show.report.tables import GAP, Column, Table, layout, widths
 
-#: Cells of the labels of facts.
+#: Width of the label of a fact, in cells.
 LABEL = 16
-#: What belongs to the number before it.
+#: A unit, which is not separated from the number before it.
 _UNIT = re.compile(r"(%|B|[KMG]iB|ns|us|ms|s)(?![^ ,;.:)])")
 #: Replacements of the same width for characters that an encoding lacks, so that columns stay aligned.
 _ASCII = str.maketrans("✓✗…─█▏▎▍▌▋▊▉", "+x.-########", "") | {ord("→"): "->"}
@@ -42,14 +43,14 @@ def show(blocks: Iterable[Block], console: Console) -> None:
 
 
 def _print(text: Text, console: Console) -> None:
-    """One line as it is; the terminal may go on with it in its next line."""
+    """Print one line; only the terminal may wrap it."""
     if not speaks_unicode(console) and not text.plain.isascii():
         text = Text(text.plain.translate(_ASCII), style=text.style)
     console.print(text, soft_wrap=True)
 
 
 def _paragraph(text: Text, console: Console, first: int, then: int) -> None:
-    """Words in lines of the console's width, the first and the others indented."""
+    """Print text wrapped at the console's width; its first line is indented by `first`, the others by `then`."""
     if keeps_lines(console):
         _print(Text(" " * first) + text, console)
         return
@@ -61,7 +62,7 @@ def _paragraph(text: Text, console: Console, first: int, then: int) -> None:
 
 
 def _split(text: Text, width: int) -> tuple[Text, Text]:
-    """As many words as fit a first line, and the rest."""
+    """The words that fit on the first line, and the rest of the text."""
     lines = wrapped(text, width)
     if len(lines) == 1:
         return lines[0], Text()
@@ -71,7 +72,7 @@ def _split(text: Text, width: int) -> tuple[Text, Text]:
 
 
 def wrapped(text: Text, width: int) -> list[Text]:
-    """Words in lines of so many cells; a word that is longer has a line of its own, whole."""
+    """Wrap text at `width` cells; a longer word is not broken, and has a line of its own."""
     lines: list[Text] = []
     start = last = 0  # the line's beginning, and where its last whole word ends
     plain = text.plain
@@ -85,7 +86,7 @@ def wrapped(text: Text, width: int) -> list[Text]:
 
 
 def _words(plain: str) -> Iterable[tuple[int, int]]:
-    """The spans of words, a number with its unit as one; blanks before the first word are its own."""
+    """The spans of words; a number and its unit are one word. The first span includes the blanks before it."""
     found = [word.span() for word in re.finditer(r"[^ ]+", plain)]
     begin = 0
     for place, (_, end) in enumerate(found):
@@ -125,7 +126,7 @@ def _part(columns: Sequence[Column], table: Table, console: Console, *, brief: b
 
 
 def _code(text: Text, width: int) -> list[Text]:
-    """A line of code in lines of so many cells, further ones indented as it is and a little more."""
+    """Wrap a line of code at `width` cells; further lines are indented by four cells more than the first."""
     if cell_len(text.plain) <= width:
         return [text]
     indent = len(text.plain) - len(text.plain.lstrip()) + 4

@@ -3,7 +3,6 @@
 Managed and pinned memory is in the device's arena, at one address for host and device. Registered host memory has a
 copy there, which is synchronised before and after each use of device memory.
 
-
 Source: CUDA Driver API, "Memory Management" and "Unified Addressing".
 """
 

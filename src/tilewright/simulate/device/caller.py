@@ -1,7 +1,7 @@
-"""The maker of driver calls, as their implementations see it: its memory, its functions, and its loaded code.
+"""The interface through which driver calls reach the program that makes them: its memory, functions and loaded code.
 
-`ThisProcess` in `this_process.py` is the simulated GPU's own process. A program in another process reaches the
-simulated GPU through a connection; `Caller` in `frontends/programs/protocol.py` does the same for it.
+`ThisProcess` in `this_process.py` implements it for calls from the simulated GPU's own process, and `Caller` in
+`frontends/programs/protocol.py` for calls from a program in another process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The installed simulated GPU: the one that driver calls of this process go to, whichever package makes them."""
+"""The installed simulated GPU, which gets the driver calls of all packages in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose code a line is: code that launches, compiles and runs programs for the user has no user's line."""
+"""Finds the line of the user's program in a call stack, and skips the code that compiles, launches and runs it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Compiles and links device code without a driver: NVRTC, nvJitLink and the joining of PTX.
 
-These classes replace `cuda.core`'s of the same name. Linked code stays PTX, because the machine runs PTX; none of them
-links machine code of a GPU.
+These classes replace the classes of `cuda.core` with the same names. Linked code stays PTX, because the simulated GPU
+runs PTX. Machine code of a real GPU cannot be linked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tilewright.simulate.ptx.joining import join
 
 #: The device runtime's static library; the machine defines its functions when it reads a kernel.
 _RUNTIME_LIBRARY = "cudadevrt"
-#: Options of NVRTC that make its code name source lines.
+#: Options of NVRTC that add source lines to its output.
 WITH_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug", b"-G"})
 
 

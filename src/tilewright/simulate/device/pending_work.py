@@ -1,7 +1,7 @@
-"""Pending work: what a program submitted to streams and has not waited for, so that the host must not use its memory.
+"""Work that a program has submitted to streams and not yet waited for. Until then the host must not use its memory.
 
-The simulated GPU has finished everything when a call returns; a real GPU has not. So this module keeps the order given
-by streams, events and synchronisation, with the bytes of host and device memory that each task reads and writes.
+The simulated GPU has finished all work when a call returns, but a real GPU may not have. So this module records the
+order that streams, events and synchronisation define, and the host and device memory that each task reads and writes.
 
 Source: CUDA C++ Programming Guide, "Asynchronous Concurrent Execution"; CUDA Driver API, "API synchronization
 behavior" and "Stream synchronization behavior".

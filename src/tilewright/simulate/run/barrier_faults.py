@@ -1,4 +1,4 @@
-"""The errors of barriers, as text.
+"""The messages of errors in barriers.
 
 Source of the rules: PTX ISA, 9.7.13.1 (bar, barrier).
 """

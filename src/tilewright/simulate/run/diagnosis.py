@@ -1,4 +1,4 @@
-"""Diagnosis: turns what went wrong in a launch into an error with place and reason."""
+"""Turns a failed launch into an error that states the place and the reason."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The barrier of a cooperative launch, and the test whether its blocks wait for blocks that have ended.
+"""The grid barrier of a cooperative launch, and a test for blocks that wait for ever.
 
-It is a word in global memory, at byte 4 of the workspace that the driver gives to such a launch. Each block adds 1 to
-it and then watches its top bit, which changes when all blocks have arrived; the first block adds the rest to that. A
-block that ends before never arrives, and the others would watch for ever. The machine counts the blocks that have
-ended, and the word counts those that wait.
+The barrier is a word in global memory, at byte 4 of the workspace that the driver gives to such a launch. The first
+block adds 2^31 less the number of the other blocks, and each of those adds 1. So the top bit changes when all blocks
+have arrived, and the blocks wait for that change. A block that ends earlier never arrives, so the others would wait
+for ever. To detect this, the simulated GPU counts the blocks that have ended, and the word counts those that wait.
 
 Source: CUDA C++ Programming Guide, "Grid Synchronization": every thread of the grid must reach it; CUDA,
 cooperative_groups/details/sync.h (`sync_grids`).

@@ -1,4 +1,4 @@
-"""A launch whose kernel is machine code, and its places in memory: the input of an execution."""
+"""A launch that is ready to execute: its kernel as machine code, and the addresses of its memory."""
 
 from __future__ import annotations
 

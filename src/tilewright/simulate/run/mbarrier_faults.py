@@ -1,4 +1,4 @@
-"""The errors of mbarriers and of the bulk copies that they count, as text.
+"""The messages of errors in mbarriers, and in the bulk copies that they count.
 
 Source of the rules: PTX ISA, 9.7.13.15 (mbarrier).
 """

@@ -1,4 +1,4 @@
-"""What the host sees of a simulated GPU's global memory: arrays that stay in it, and the variables of programs."""
+"""The host's interface to a simulated GPU's global memory: arrays that stay in it, and variables of programs."""
 
 from __future__ import annotations
 

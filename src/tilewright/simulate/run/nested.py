@@ -1,8 +1,8 @@
-"""Launches by kernels: a kernel's launches run as separate launches after its grid has ended.
+"""Launches by kernels (dynamic parallelism): they run as separate launches after the kernel's grid has ended.
 
 A grid writes records into a queue, with the PTX of `simulate/programs/device_ptx/launches.ptx`. The host runs them one
-after another in the order in which they were written, each with all of its own launches, an order that all streams and
-events of the program allow. Launches, copies and fills in the tail stream run after all others of their grid. A kernel
+after another in the order in which they were written. A launch's own launches run before the next launch. All streams
+and events allow this order. Launches, copies and fills in the tail stream run after all others of their grid. A kernel
 can write anything into its queue, so the host checks everything that it reads there.
 
 Source: CUDA C++ Programming Guide, "CUDA Dynamic Parallelism" (version 2: order, tail launches, 24 levels, 2,048

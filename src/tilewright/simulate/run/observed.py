@@ -1,4 +1,4 @@
-"""What instruments use during a launch: memory of the launch and of each running block, and Python functions."""
+"""The resources of instruments during a launch: memory for the launch and each running block, Python callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one launch once, with all its observers: the end of every way to launch a kernel on the simulated GPU."""
+"""Runs one launch once, with all its observers. Every kind of kernel launch on the simulated GPU ends here."""
 
 from __future__ import annotations
 

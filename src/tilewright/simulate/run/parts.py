@@ -1,7 +1,7 @@
-"""C functions of instruments, compiled once for all quickly made code that calls them.
+"""C functions of instruments, compiled once for the unoptimised code of all kernels.
 
-Optimised code has them linked in, and inlines them. Quick code inlines nothing, so every kernel would have the same
-functions again: most of what is compiled for a kernel under `check`.
+Optimised code inlines these functions. Unoptimised code does not, so without this module each kernel would compile its
+own copy of them. Under `check`, the copies would be most of the code that is compiled for a kernel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of the running blocks; that of a cluster's blocks is contiguous."""
+"""Memory of the running blocks. The memory of a cluster's blocks is contiguous."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Arrays with unused bytes after each row, so that an index beyond its row is detected inside the array too.
+"""Arrays with unused bytes after each row, so that an index beyond a row is an error even inside the array.
 
-A Python kernel takes arrays of any strides, so it can be compiled for arrays with gaps. If it cannot (it asks for
-contiguous memory), it is launched with the arrays as they are.
+A Python kernel takes arrays of any strides, so it can be compiled for arrays with gaps. If it cannot (because
+it requires contiguous memory), it is launched with the original arrays.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Runs a requested launch: stages its arguments, runs it once with all observers, copies its results back.
 
 `tilewright.simt.launch`, `check`, `profile` and `predict` all come here. How arrays are staged depends on the observers
-in two ways. If one of them wants red zones, there are unused bytes after every allocation, and arrays of the device are
-copied to get them too. Every allocation starts at a multiple of 256 bytes in any case, so sectors and bank conflicts
-are the same. If moreover no observer needs arrays as they are given (`Observer.as_given`, such as the caller's own
-instruments), a Python kernel gets arrays with unused bytes after each row, for which it is compiled again.
+in two ways. If an observer requests red zones, there are unused bytes after every allocation, and device arrays are
+copied so that they have red zones too. Every allocation starts at a multiple of 256 bytes in any case, so sectors and
+bank conflicts do not change. If also no observer needs the original arrays (`Observer.as_given`, as the caller's own
+instruments do), a Python kernel gets arrays with unused bytes after each row, and is compiled for them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The errors of tensor memory, as text.
+"""The messages of errors in tensor memory.
 
 Source of the rules: PTX ISA, 9.7.16.4 (descriptors), 9.7.16.7 (allocation), 9.7.16.8.1 (which lanes a warp reaches).
 """

@@ -1,9 +1,9 @@
-"""Quick code first: when launches go on in better code for their kernel.
+"""Tiered compilation: launches start in unoptimised code, and change to optimised code when it is ready.
 
-Compiling a kernel without optimisation takes half to two thirds of the time, with instruments an eighth. The code runs
-one and a half to three times as long, with instruments hardly longer (`benchmarks/waiting.py`). Most launches end
-before better code would be there. So that is made apart once launches of the kernel have run for as long as it takes,
-and no launch waits for it.
+Unoptimised code takes half to two thirds of the time to compile, or an eighth with instruments. It runs one and a half
+to three times as long, or hardly longer with instruments (`benchmarks/waiting.py`). Most launches end before optimised
+code would be ready. So a background thread compiles it only when the kernel's launches have run for long enough, and no
+launch waits for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The meaning of a `trap`: a failed assertion, a grid barrier in a launch that is not cooperative, or the kernel's own.
+"""The cause of a `trap`: an assertion, a grid barrier in a launch that is not cooperative, or a `trap` in the source.
 
-A failed assertion prints before it traps (`simulate/programs/device_ptx/assertion.ptx`). Its last output has the source
-line, in the compiler's words.
+A failed assertion prints a message before it traps (`simulate/programs/device_ptx/assertion.ptx`). The message has the
+source line, as the compiler formats it.
 
 Source: CUDA C++ Programming Guide, "Assertion" and "Grid Synchronization".
 """

@@ -1,8 +1,8 @@
-"""Warps whose called functions wait for other warps of their block: each has a host thread.
+"""Host threads for warps that wait for other warps of their block inside a called function.
 
-A called function is on the host's stack, so its warp cannot return to the scheduler where it waits. With a thread of
-its own it pauses there. Only one thread of a block runs at a time: the scheduler's, or that of the warp whose turn it
-is. So nothing that a block's warps share needs atomics.
+A called function is on the host's stack, so its warp cannot return to the scheduler in order to wait. With its own host
+thread the warp can pause inside the function. Only one thread of a block runs at a time: the scheduler's, or the one of
+the current warp. So the data that a block's warps share need no atomics.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Variables of a module: `__device__` and `__constant__` ones, placed in a memory, and the host's view of them.
+"""The `__device__` and `__constant__` variables of a module: their allocation, and the host's view of them.
 
-A launch in the caller's memory finds the variables as the previous launch left them, as on a GPU, where a module is
-loaded once. :class:`Memory` states how long they exist.
+In the caller's memory, variables keep their values from launch to launch, as on a GPU, where a module is loaded once.
+:class:`Memory` states how long they exist.
 """
 
 from __future__ import annotations

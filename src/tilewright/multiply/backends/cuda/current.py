@@ -129,7 +129,7 @@ def _ready() -> Any:
 @contextlib.contextmanager
 def kept_context(calls: Any) -> Iterator[None]:
     """Leave the thread in the context that it had, if any, by the driver's `calls`."""
-    before = check(calls.cuCtxGetCurrent(), "asking for the context")
+    before = check(calls.cuCtxGetCurrent(), "reading the current context")
     try:
         yield
     finally:

@@ -116,7 +116,7 @@ class Launches:
         core, driver, work = current.names(), None, 0
         if self.work_bytes:
             driver = current.driver()
-            work = int(current.check(driver.cuMemAllocAsync(self.work_bytes, stream.handle), "taking memory"))
+            work = int(current.check(driver.cuMemAllocAsync(self.work_bytes, stream.handle), "allocating memory"))
         try:
             for one in self.made:
                 words = _put_in(one, (work, *at))

@@ -1,4 +1,4 @@
-"""Memory of the GPU that Tilewright takes for a result, and hands to a library that makes no arrays to be written: JAX.
+"""GPU memory for results that JAX gets. Tilewright allocates it, because JAX's own arrays cannot be written.
 
 Source: DLPack, C API (`dlpack.h`) and Python specification; CUDA Driver API, "Memory Management".
 """
@@ -50,12 +50,12 @@ _drop = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", _PYTHON))
 
 
 def _deleted(tensor: int) -> None:
-    """The function that a consumer calls when it needs the tensor no longer."""
+    """The tensor's deleter, which the consumer calls when it no longer needs the tensor."""
     _drop(_Tensor.from_address(tensor).owner)
 
 
 def _unused(capsule: int) -> None:
-    """The function that Python calls for a capsule that nobody needs; a consumer has renamed those that it took."""
+    """The capsule's destructor. It deletes the tensor unless a consumer took it, which renames the capsule."""
     if _is_named(capsule, _NAME):
         _deleted(_tensor_of(capsule, _NAME))
 
@@ -65,7 +65,7 @@ _DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_unused)
 
 
 def capsule(owner: Any, address: int, device: tuple[int, int], shape: Shape, kind: np.dtype[Any]) -> Any:
-    """A DLPack capsule of a row-major array; `owner` lives until the consumer needs it no longer.
+    """A DLPack capsule of a row-major array; `owner` stays alive until the consumer no longer needs it.
 
     >>> x = np.arange(3, dtype=np.float32)
     >>> type(capsule(x, x.ctypes.data, (1, 0), x.shape, x.dtype)).__name__
@@ -92,7 +92,7 @@ def capsule(owner: Any, address: int, device: tuple[int, int], shape: Shape, kin
 
 
 def _free(driver: Any, context: Any, address: int) -> None:
-    """Free memory on a consumer's thread, whose own context stays current."""
+    """Free memory on any thread; the thread's current context is restored."""
     driver.cuCtxPushCurrent(context)
     driver.cuMemFree(address)
     driver.cuCtxPopCurrent()
@@ -101,16 +101,16 @@ def _free(driver: Any, context: Any, address: int) -> None:
 class Owned:
     """A row-major array on the current GPU, which its consumers may read on any stream once it is written.
 
-    Its memory is freed with the last reference, also of a consumer. It was not taken in a stream, so the driver first
+    Its memory is freed when no reference to it is left, a consumer's included. As no stream allocated it, `cuMemFree`
     waits for the work that uses it.
     """
 
     def __init__(self, shape: Shape, kind: np.dtype[Any]) -> None:
         driver, size = current.driver(), math.prod(shape) * kind.itemsize
         self.shape, self.kind, self.dtype = shape, kind, kind.name
-        self._address = int(current.check(driver.cuMemAlloc(size), "taking memory")) if size else 0
+        self._address = int(current.check(driver.cuMemAlloc(size), "allocating memory")) if size else 0
         if size:
-            context = current.check(driver.cuCtxGetCurrent(), "asking for the context")
+            context = current.check(driver.cuCtxGetCurrent(), "reading the current context")
             weakref.finalize(self, _free, driver, context, self._address).atexit = False
 
     @property

@@ -1,8 +1,8 @@
-"""Datasets in files of HDF5.
+"""Datasets in HDF5 files.
 
-One without chunks is in its file as in a .npy file, and is read there without the library, whose one lock would let
-threads wait for each other; others are read by the library. New ones have no chunks: any tile can be written in its
-place, and no library has the file open that could leave it broken when the process ends early.
+A dataset without chunks is contiguous in its file, like the array of a .npy file. It is read without the HDF5 library,
+because threads would wait for the library's global lock. The library reads datasets with chunks. New datasets have no
+chunks. So any tile can be written in place, and a process that is killed leaves no damaged HDF5 file behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilewright.multiply.blocks.stores.places import Place
 from tilewright.multiply.blocks.stores.store import Array, Extent, Store, check_cast, numbers, parts
 from tilewright.multiply.problem.dtypes import extends_numpy
 
-#: The dataset of a new file whose path names none.
+#: The name of a new file's dataset, if the path does not name one.
 _DATASET = "/array"
 
 
@@ -36,7 +36,7 @@ class Hdf5Store:
         self.shape, self.dtype = tuple(dataset.shape), numbers(dataset.dtype, name)
         self.chunks = self.write_chunks = tuple(dataset.chunks or (1,) * len(self.shape))
         cache = dataset.id.get_access_plist().get_chunk_cache()[1] if dataset.chunks else 0
-        # Beside the library's cache of chunks one is packed and unpacked at a time.
+        # Besides its cache, the library holds one chunk at a time, both compressed and uncompressed.
         self.buffer_bytes = cache + 2 * math.prod(self.chunks) * self.dtype.itemsize
         self._path = Path(dataset.file.filename).absolute()
 
@@ -76,7 +76,7 @@ class Hdf5Store:
         }
 
     def extent(self) -> Extent:
-        """As :meth:`Store.extent`: bytes in one piece, or the address of what is in chunks, whatever its names."""
+        """As :meth:`Store.extent`: a contiguous dataset's range of bytes, or the address of the dataset's object."""
         h5py, dataset = require("h5py", "HDF5 datasets"), self.dataset
         if dataset.external or dataset.is_virtual:
             return Extent(self._path)
@@ -85,7 +85,7 @@ class Hdf5Store:
         return Extent(self._path, part or f"object {h5py.h5o.get_info(dataset.id).addr}")
 
     def close(self) -> None:
-        """As :meth:`Store.close`: a file that was opened for this is closed, one of the caller's is not."""
+        """As :meth:`Store.close`; a file that the caller opened stays open."""
         if self._owned and self.dataset:
             self.dataset.file.close()
 
@@ -93,21 +93,21 @@ class Hdf5Store:
 def of_array(dataset: Any, name: str, *, writable: bool) -> Store:
     """The store of a dataset that the caller has open.
 
-    Raises ArgumentTypeError, ArgumentValueError: it holds no numbers, or may not be written.
+    Raises ArgumentTypeError: its elements are not numbers; ArgumentValueError: its file is read-only.
     """
     path = Path(dataset.file.filename).absolute()
     text = f"{path}:{dataset.name}"
     if writable and dataset.file.mode == "r":
-        raise ArgumentValueError(f"`{name}` must be writable (got {text}, open to be read); open its file with mode r+")
+        raise ArgumentValueError(f"`{name}` must be writable (got {text}, read-only); open its file with mode r+")
     layout = _layout(dataset, text, None) if dataset.file.mode == "r" else None
     return LinesStore(text, "hdf5", path, layout) if layout else Hdf5Store(dataset, text, owned=False)
 
 
 def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Store:
-    """A dataset of a file, or the only one that there is.
+    """The dataset that a path names, or the only dataset of the file.
 
-    Raises StorageError: the file cannot be read; ArgumentTypeError, ArgumentValueError: it holds no such dataset of
-    numbers.
+    Raises StorageError: the file cannot be read; ArgumentValueError: it has no such dataset, or an empty one;
+    ArgumentTypeError: the elements are not numbers.
     """
     h5py = require("h5py", "HDF5 datasets")
     with contextlib.ExitStack() as opened:
@@ -150,7 +150,7 @@ def load() -> None:
 
 
 def beside(place: Place) -> list[str]:
-    """The things lost if another file took the array's place: all but the dataset that the path names.
+    """The other things that a new file at this path would replace: other datasets, groups and attributes.
 
     Raises StorageError: the file cannot be read.
     """
@@ -166,7 +166,10 @@ def beside(place: Place) -> list[str]:
 
 
 def _layout(dataset: Any, name: str, dtype: np.dtype[Any] | None) -> Layout | None:
-    """The place of a dataset in its file; None where it has chunks, is elsewhere, or not as NumPy has it."""
+    """The layout of a dataset's bytes in its file; None if only the library can read them.
+
+    The library is needed for chunks, external or virtual data, and for types that NumPy stores differently.
+    """
     h5py = require("h5py", "HDF5 datasets")
     offset, file = dataset.id.get_offset(), dataset.file
     if offset is None or dataset.external or dataset.is_virtual or file.driver != "sec2" or file.userblock_size:
@@ -177,14 +180,14 @@ def _layout(dataset: Any, name: str, dtype: np.dtype[Any] | None) -> Layout | No
 
 
 def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hint: tuple[int, int]) -> Store:
-    """A new file with a dataset that has its room; the hint is for formats that have chunks.
+    """Make a file with one dataset and space for all its elements; `chunks_hint` is not used.
 
-    Raises ArgumentTypeError: HDF5 has no such dtype; StorageError: it cannot be made, or the disk has too little room.
+    Raises ArgumentTypeError: HDF5 has no such dtype; StorageError: the file cannot be made, or the disk is full.
     """
     h5py = require("h5py", "HDF5 datasets")
     if extends_numpy(dtype.name):
         raise ArgumentTypeError(
-            f"{place.text}: must have a dtype of HDF5's (got {dtype}); ask for another dtype, or name a .npy file"
+            f"{place.text}: must have a dtype that HDF5 supports (got {dtype}); choose another, or name a .npy file"
         )
     folder, size = place.file.absolute().parent, math.prod(shape) * dtype.itemsize
     try:

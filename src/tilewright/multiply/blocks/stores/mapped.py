@@ -1,4 +1,4 @@
-"""Mapped files (`np.memmap`): an array whose rows or columns are contiguous is read from the file, not the map."""
+"""Mapped files (`np.memmap`). An array with contiguous rows or columns is read from the file, not through the map."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class MapStore(MemoryStore):
         self.path, self.layout = path, layout
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
-        """As :meth:`Store.read`; pages are given back, or the process would keep all of them."""
+        """As :meth:`Store.read`; releases the pages that it reads, to keep the process small."""
         for some in self._bands(rows):
             super().read(at, some, columns, into[some.start - rows.start : some.stop - rows.start])
             self._drop()
 
     def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
-        """As :meth:`Store.write`; pages are given back too."""
+        """As :meth:`Store.write`; releases the pages that it writes."""
         for some in self._bands(rows):
             super().write(at, some, columns, values[some.start - rows.start : some.stop - rows.start])
             self._drop()
@@ -40,7 +40,7 @@ class MapStore(MemoryStore):
             yield slice(rows.start + some.start, rows.start + some.stop)
 
     def _drop(self) -> None:
-        """Give pages back; what was written to a shared map stays in the system's page cache."""
+        """Release the map's pages; data written to a shared map stays in the system's page cache."""
         vars(self.array)["_mmap"].madvise(mmap.MADV_DONTNEED)
 
     def identity(self) -> dict[str, Any]:
@@ -51,9 +51,9 @@ class MapStore(MemoryStore):
 def of_array(value: np.memmap[Any, Any], name: str, writable: bool) -> Store:
     """A mapped array, or a view of one.
 
-    A copy-on-write map, or one whose file was replaced, is an array in memory.
+    A copy-on-write map counts as an array in memory, and so does a map whose file was replaced.
 
-    Raises ArgumentTypeError: it holds no numbers; ArgumentValueError: it may not be written.
+    Raises ArgumentTypeError: its elements are not numbers; ArgumentValueError: it is read-only.
     """
     if writable and not value.flags.writeable:
         raise ArgumentValueError(f"`{name}` must be writable (got a read-only map of {value.filename}); map it with r+")
@@ -78,7 +78,7 @@ def _offset(value: np.memmap[Any, Any]) -> int | None:
 
 
 def _maps(value: np.memmap[Any, Any], path: Path) -> bool:
-    """Whether the mapped file is still the one of this name; another may have replaced it."""
+    """Whether `path` still names the mapped file; another file may have replaced it."""
     address = value.ctypes.data
     try:
         inode = path.stat().st_ino

@@ -1,4 +1,4 @@
-"""Arrays of vectors as arrays of matrices: one vector, or a batch of them."""
+"""Adapters that present a vector, or a batch of vectors, as matrices of one row or one column."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewright.multiply.blocks.stores.store import Array, Extent, Store
 
 
 class _Matrix:
-    """A row or a column for each vector."""
+    """The parts that :class:`_Row` and :class:`_Column` share; `line` is the array of vectors."""
 
     def __init__(self, line: Store) -> None:
         self.line = line
@@ -59,15 +59,15 @@ class _Column(_Matrix):
 
 
 def _inside(at: tuple[int, ...]) -> tuple[tuple[int, ...], slice]:
-    """The place of a matrix in the array without the further axis, and its row."""
+    """The indices `at` and `rows` of a vector in the array of vectors, from the batch index of its matrix."""
     return at[:-1], slice(at[-1], at[-1] + 1) if at else slice(0, 1)
 
 
 def as_row(line: Store) -> Store:
-    """An array of shape (..., n) as one of matrices, (..., 1, n)."""
+    """View an array of shape (..., n) as an array of shape (..., 1, n)."""
     return _Row(line)
 
 
 def as_column(line: Store) -> Store:
-    """An array of shape (..., n) as one of matrices, (..., n, 1)."""
+    """View an array of shape (..., n) as an array of shape (..., n, 1)."""
     return _Column(line)

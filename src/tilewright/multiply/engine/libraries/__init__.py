@@ -1,4 +1,4 @@
-"""Arrays of other libraries as operands: their NumPy arrays, and the type of the product.
+"""Operands from other array libraries: converts them to NumPy arrays, and the product to the library's type.
 
 A library is a row of `LIBRARIES`. Asking whether a value belongs to a library does not import it.
 """
@@ -17,7 +17,7 @@ from tilewright.multiply.engine.libraries.adapter import Array, Read, Wrap
 
 
 class Tensor(Protocol):
-    """The type of torch's tensors and JAX's arrays for type checkers, installed or not."""
+    """A torch tensor or JAX array, for type checkers; neither library has to be installed."""
 
     @property
     def device(self) -> Any:
@@ -25,7 +25,7 @@ class Tensor(Protocol):
 
 
 class Frame(Protocol):
-    """The type of pandas' frames and series for type checkers."""
+    """A pandas frame or series, for type checkers."""
 
     def to_numpy(self) -> Any:
         """Its values, without labels."""
@@ -37,10 +37,10 @@ class Library:
 
     name: str  #: The module that is loaded if such arrays exist.
     types: tuple[str, ...]  #: Names of their classes in that module.
-    #: Module with `array(value, name)`, which returns one operand's NumPy array, and `operands(a, b, read)`, which
-    #: returns both and the function that wraps the product. One of the two may be an array of no library.
+    #: Module with `array(value, name)`, which converts one operand to a NumPy array, and `operands(a, b, read)`, which
+    #: converts both and returns the function that wraps the product. One of `a` and `b` may be a NumPy array.
     adapter: str = ""
-    refusal: str = ""  #: Why one of its arrays alone has no NumPy array, with `{name}` and `{type}`.
+    refusal: str = ""  #: The error if `array` cannot convert a value, with `{name}` and `{type}`; empty if it can.
 
     def owns(self, value: Any) -> bool:
         """Whether a value is an array of this library."""
@@ -48,9 +48,9 @@ class Library:
         return module is not None and isinstance(value, tuple(getattr(module, x, ()) for x in self.types))
 
     def array(self, value: Any, name: str) -> Array:
-        """The NumPy array of one of its arrays, without a copy if possible.
+        """Convert one array of this library to a NumPy array, without a copy if possible.
 
-        Raises ArgumentTypeError: the array is on a device, or NumPy has no such array.
+        Raises ArgumentTypeError: the array is on a device, or cannot be converted.
         """
         if self.refusal:
             raise ArgumentTypeError(self.refusal.format(name=name, type=type(value).__name__))
@@ -58,15 +58,15 @@ class Library:
         return found
 
     def operands(self, a: Any, b: Any, read: Read) -> tuple[Array, Array, Wrap]:
-        """The NumPy arrays of two operands, and the function that wraps their product; `read` reads one.
+        """Convert two operands, and return the function that wraps their product; `read` converts NumPy's own operands.
 
-        Raises ArgumentTypeError, ArgumentValueError: as :meth:`array`, or the operands' labels do not fit.
+        Raises ArgumentTypeError as :meth:`array`; ArgumentValueError: the labels of the operands do not match.
         """
         found: tuple[Array, Array, Wrap] = importlib.import_module(self.adapter).operands(a, b, read)
         return found
 
 
-#: Types of most operands, which belong to no library.
+#: The most common types of operands, for which no library is searched.
 COMMON = (np.ndarray, list, tuple, float, int)
 
 LIBRARIES = (
@@ -92,9 +92,9 @@ LIBRARIES = (
 
 
 def library_of(*values: Any) -> Library | None:
-    """The library that arrays belong to; None if all are NumPy's, sequences, or read by a protocol.
+    """The library that operands belong to; None if they are NumPy arrays, sequences, or have an array protocol.
 
-    Raises ArgumentTypeError: they belong to two.
+    Raises ArgumentTypeError: the operands belong to two libraries.
     """
     others = [x for x in values if type(x) not in COMMON]
     if not others:

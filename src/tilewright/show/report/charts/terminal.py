@@ -11,9 +11,9 @@ from tilewright.show.report.blocks import Block, Line, words
 from tilewright.show.report.charts import scales
 from tilewright.show.report.charts.records import Bars, Chart, Heat, Lines, Series
 
-#: Cells of the plane; a cell has 2 by 4 dots.
+#: Width and height of the plot in cells; a cell is 2 dots wide and 4 dots high.
 _WIDTH, _HEIGHT = 64, 16
-#: Dots between ticks.
+#: Dots between ticks, along x and y.
 _ACROSS, _DOWN = 16, 12
 #: Bits of a cell's dots by row and column. Source: The Unicode Standard, Braille Patterns, U+2800 to U+28FF.
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -98,7 +98,7 @@ def _lines(chart: Lines) -> Iterator[Block]:
 
 
 def _ticks(x: scales.Scale) -> str:
-    """The numbers below an axis, each at its place if the previous one leaves room."""
+    """The labels of the x axis; a label is left out if it would overlap the previous one."""
     line = ""
     for tick in x.ticks(_ACROSS):
         text, at = f"{tick:,g}" if tick < 100 else f"{tick:,.0f}", int(x(tick)) // 2
@@ -112,9 +112,9 @@ def _sample(series: Series) -> str:
 
 
 def _dots(series: Series, x: scales.Scale, y: scales.Scale) -> Iterator[tuple[int, int]]:
-    """The dots of a line: all of a measured line, two of three of a predicted line, one of four of a limit."""
+    """The dots of a line: a measured line has all of them, a predicted line three of five, a limit one of four."""
     places = [(x(at), y(value)) for at, value in series.points]
-    if series.kind == "stated":  # points alone
+    if series.kind == "stated":  # its points, with no line between them
         yield from ((round(across), round(down)) for across, down in places)
         return
     shown, of = {"measured": (1, 1), "counted": (1, 1), "predicted": (3, 5), "limit": (1, 4)}[series.kind]
