@@ -38,7 +38,7 @@ class Library:
     name: str  #: The module that is loaded if such arrays exist.
     types: tuple[str, ...]  #: Names of their classes in that module.
     #: Module with `array(value, name)`, which converts one operand to a NumPy array, and `operands(a, b, read)`, which
-    #: converts both and returns the function that wraps the product. One of `a` and `b` may be a NumPy array.
+    #: converts both and returns the function that wraps the product. One of them may be NumPy's or a sequence.
     adapter: str = ""
     refusal: str = ""  #: The error if `array` cannot convert a value, with `{name}` and `{type}`; empty if it can.
 
@@ -58,7 +58,7 @@ class Library:
         return found
 
     def operands(self, a: Any, b: Any, read: Read) -> tuple[Array, Array, Wrap]:
-        """Convert two operands, and return the function that wraps their product; `read` converts NumPy's own operands.
+        """Convert two operands, and return the function that wraps their product; `read` converts one.
 
         Raises ArgumentTypeError as :meth:`array`; ArgumentValueError: the labels of the operands do not match.
         """
