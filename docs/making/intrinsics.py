@@ -15,7 +15,7 @@ PTX instructions as functions: they work in any kernel of `numba.cuda`, on a rea
 the [extra](install.md) `gpu`. This page is printed from their records by `make docs`.
 
 ```py
-from tilewright.simulate.intrinsics.intrinsics import ldmatrix_x4, mma_m16n8k16_f32_f16
+from tilewright.gpu.intrinsics import ldmatrix_x4, mma_m16n8k16_f32_f16
 ```
 
 - An array element is passed as to `cuda.atomic.add`: the array and its index, an integer or a tuple of integers.

@@ -20,9 +20,9 @@ def met(out):
 
 
 out = cuda.to_device(np.zeros(4 * 64, np.float32))
-try:
-    missed[4, 64](out)
-except (cudadrv.driver.CudaAPIError, CudaSupportError) as error:
-    print(error)
 met[4, 64](out)
 print(out.copy_to_host().sum())
+try:
+    missed[4, 64](out)  # a GPU does no more work after it
+except (cudadrv.driver.CudaAPIError, CudaSupportError) as error:
+    print(error)

@@ -406,7 +406,11 @@ def entered(*given: Any, **asked: Any) -> list[str]:
 
     def see(frame: FrameType, event: str, argument: object) -> None:
         name = frame.f_globals.get("__name__", "")
-        if event == "call" and name.startswith("tilewright.") and not name.startswith("tilewright.drivers"):
+        if (
+            event == "call"
+            and name.startswith("tilewright.")
+            and not name.startswith(("tilewright.frontends", "tilewright.simulate.device"))
+        ):
             found.append(name)
 
     tw.matmul(*given, **asked)
