@@ -101,7 +101,7 @@ def _shared(value: Any, name: str) -> Any:
         or_map = "" if name == "out" else ", or a map of rows or columns of such a file"
         raise ArgumentTypeError(
             f"`{name}` must be a path that every worker of the cluster sees{or_map} (got {type(value).__name__}); save "
-            "the array there, or multiply without `client`: the product of Dask arrays is a Dask array"
+            "the array there, or multiply without `client`: the product of Dask arrays is one that client.compute makes"
         )
     place = place_of(value, name)
     if name == "out" and place.format.one_writer:

@@ -361,7 +361,7 @@ def test_times_belong_to_the_sources_that_made_them(
 ) -> None:
     for room in tuning_db._SOURCES:
         shutil.copytree(Path(tw.__file__).parent / room, tmp_path / room)
-    (tmp_path / "kernels/notes.txt").touch()
+    (tmp_path / "multiply/kernels/notes.txt").touch()
     monkeypatch.setattr(store, "_PACKAGE", tmp_path)
     before = store.fingerprint.__wrapped__(*tuning_db._SOURCES)
     with (tmp_path / name).open("ab") as source:
