@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -196,6 +198,27 @@ def test_an_error_says_where_in_the_source(context: SimulatedGpu, ptx: bytes) ->
     assert text.startswith("an illegal memory access was encountered: saxpy: out of bounds")
     assert "kernel.cu:5" in text
     assert driver.cuGetErrorString(driver.CUresult.CUDA_ERROR_INVALID_VALUE)[1] == b"invalid argument"
+
+
+class Held:
+    """An object of a caller, which a weak reference can follow."""
+
+
+def test_a_call_that_fails_keeps_nothing_of_its_caller_alive(context: SimulatedGpu) -> None:
+    """Else arrays of the program would be freed only when Python collects cycles."""
+
+    def calling(call: Any, *arguments: int) -> tuple[int, weakref.ref[Held]]:
+        held = Held()
+        code, *_ = call(*arguments)
+        return int(code), weakref.ref(held)
+
+    gc.disable()
+    try:
+        for call, arguments, fails in ((driver.cuStreamQuery, (77,), True), (driver.cuStreamQuery, (0,), False)):
+            code, held = calling(call, *arguments)
+            assert (code != 0) is fails and held() is None
+    finally:
+        gc.enable()
 
 
 def test_machine_code_is_refused(context: SimulatedGpu) -> None:

@@ -60,7 +60,7 @@ class Server:
         """
         elsewhere, perform = self._vendors(wanted), Call(wanted, answer, driver)
         code_of, harmless = self._code_of, _GIVES_BACK.fullmatch(wanted.name) is not None
-        errors = self.errors
+        noted = self._noted
 
         def call(*arguments: Any) -> int:
             with Postponed():
@@ -77,16 +77,25 @@ class Server:
                     else:
                         perform.under_lock(gpu, arguments)
                 except BaseException as error:
-                    failed = driver_error(error, wanted.name)
-                    errors.note(failed.code, str(failed).removeprefix(f"{failed.code}: "))
+                    code = noted(error, wanted.name)
                     if not isinstance(error, Exception):
                         raise
-                    return code_of(failed.code)
+                    return code_of(code)
                 return 0
 
         made = wanted.native(call)
         self._kept.append(made)
         return ctypes.cast(made, ctypes.c_void_p).value or 0
+
+    def _noted(self, error: BaseException, name: str) -> str:
+        """Note why a call failed, and give the code.
+
+        A C function's own frame must not keep the error, whose traceback has that frame: arrays of all its callers
+        would live until Python collects cycles.
+        """
+        failed = driver_error(error, name)
+        self.errors.note(failed.code, str(failed).removeprefix(f"{failed.code}: "))
+        return failed.code
 
     def refusal(self, name: str) -> int:
         """The address of a C function for one that is not implemented."""

@@ -15,6 +15,7 @@ from tilewright.frontends.libcuda.table import driver_calls, runtime_calls
 from tilewright.frontends.programs import registration
 from tilewright.frontends.programs.headers import Function
 from tilewright.frontends.programs.protocol import Caller, EndedConnection
+from tilewright.frontends.programs.runtime import Runtime
 from tilewright.simulate.device.contexts import PRIMARY
 
 #: Calls that only a program makes, by name; they get the caller.
@@ -104,15 +105,21 @@ class Answers:
         except EndedConnection:
             raise
         except Exception as error:
-            failed = driver_error(error, name)
-            runtime.failed(failed)
-            return self._kept(caller, name, errors.code_of(_own(name, failed.code))) if has_error else 0
+            code = _noted(runtime, error, name)
+            return self._kept(caller, name, errors.code_of(_own(name, code))) if has_error else 0
 
     def _kept(self, caller: Caller, name: str, code: int) -> int:
         """Store an error of a runtime call for `cudaGetLastError`."""
         if name.startswith("cuda") and code != errors.code_of("CUDA_ERROR_NOT_READY"):
             caller.last_error = code
         return code
+
+
+def _noted(runtime: Runtime, error: Exception, name: str) -> str:
+    """Tell the program's runtime why a call failed, and give the code; the caller's frame must not keep the error."""
+    failed = driver_error(error, name)
+    runtime.failed(failed)
+    return failed.code
 
 
 def _own(name: str, code: str) -> str:

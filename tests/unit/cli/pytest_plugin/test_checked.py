@@ -150,13 +150,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-#: A fault that is known: after a test that broke the device, an array of the next test is freed one test late.
-LATE = pytest.mark.xfail(reason="after a broken device the next test's array is freed one test late")
-
-
-@pytest.mark.parametrize(
-    "test", [pytest.param(test, marks=[LATE] if test == "coverage_local" else []) for test in EXPECTED]
-)
+@pytest.mark.parametrize("test", EXPECTED)
 def test_each_finding_fails_the_test_in_which_it_appears(shown: str, test: str) -> None:
     assert outcomes(shown)[test] == EXPECTED[test]
 
@@ -176,7 +170,6 @@ def test_a_test_that_fails_anyway_shows_the_finding_too(shown: str) -> None:
         assert part.partition("Captured tilewright call")[2].partition("\n")[2].startswith("TW101 error")
 
 
-@LATE
 def test_findings_of_another_test_s_launch_have_their_own_section(shown: str) -> None:
     """An array of a session's fixture is freed in the last test, which does not use it."""
     section = shown.partition("tilewright: findings in no test's report")[2].partition("short test summary")[0]
