@@ -85,9 +85,11 @@ class LaunchRequest:
         if device is None:
             return self
         return replace(
-            self, gpu=self.gpu or device.record.key, seed=device.seed if self.seed is None else self.seed,
+            self,
+            gpu=self.gpu or device.record.key,
+            seed=device.seed if self.seed is None else self.seed,
             limits=tighter(self.limits, device.limits),
-        )  # fmt: skip
+        )
 
     def check_options(self) -> None:
         """Refuse options of the wrong type.

@@ -126,12 +126,14 @@ def _attribute(gpu: SimulatedGpu, attribute: int, address: int) -> tuple[int, in
         return (0xFFFF_FFFE if attribute == ordinal else 0), size  # CU_DEVICE_INVALID
 
 
+#: Attributes of a pointer that take 8 bytes.
+_OF_EIGHT_BYTES = "CONTEXT DEVICE_POINTER HOST_POINTER RANGE_START_ADDR RANGE_SIZE BUFFER_ID MEMPOOL_HANDLE".split()
+
+
 def _attribute_bytes(attribute: int) -> int:
     """Size of a pointer attribute."""
     names = binding().CUpointer_attribute
-    whole = {int(getattr(names, f"CU_POINTER_ATTRIBUTE_{name}")) for name in (
-        "CONTEXT", "DEVICE_POINTER", "HOST_POINTER", "RANGE_START_ADDR", "RANGE_SIZE", "BUFFER_ID", "MEMPOOL_HANDLE"
-    )}  # fmt: skip
+    whole = {int(getattr(names, f"CU_POINTER_ATTRIBUTE_{name}")) for name in _OF_EIGHT_BYTES}
     return 8 if attribute in whole else 4
 
 

@@ -1,8 +1,9 @@
-"""Machine code that is made in a process of its own: if nobody waits for it, or if it takes long.
+"""Compiles machine code in another process: code that no launch waits for, and code that takes long to compile.
 
-LLVM works on one module at a time in a process and cannot be left half-way (`calls`): meanwhile no other code would be
-made there, and who forks or ends would wait. A process apart holds up nobody. It ends with this one, or with its work
-where a signal ends this one; Ctrl-C of the terminal does not strike it, but it ends if Ctrl-C ends the wait for it.
+LLVM compiles one module at a time in a process and cannot be interrupted (`calls`). In this process it would delay all
+other compilations, forks and the end. The other process ends when this one does; if a signal ends this process, the
+other one ends after its current work. Ctrl-C in the terminal does not reach it, but if Ctrl-C ends the wait for its
+work, the process ends too.
 """
 
 from __future__ import annotations

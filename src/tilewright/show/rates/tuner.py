@@ -120,7 +120,7 @@ def tune(
     again : bool
         Whether to time configurations again that have a time for these extents.
     accept_noise : bool
-        Whether to keep a time whose quartiles are further apart than :data:`tilewright.show.rates.turns.NOISY` of it.
+        Whether to keep a time whose quartiles differ by more than :data:`tilewright.show.rates.turns.NOISY` of it.
     measure : callable
         `(candidate, extents, gpu) -> Timed`, for simulated GPUs.
     race : callable

@@ -100,7 +100,7 @@ class Spread:
 
     @property
     def noisy(self) -> bool:
-        """Whether the quartiles are further apart than `NOISY` of the median."""
+        """Whether the quartiles differ by more than `NOISY` of the median."""
         return self.high - self.low > NOISY * self.median
 
 

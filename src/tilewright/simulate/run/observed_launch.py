@@ -232,7 +232,15 @@ def _run(job: Job, values: Sequence[bytes], placed: Placed, results: _Results) -
     if job.improvement is not None:
         job.improvement.over(seconds)
     return Run(
-        seconds, job.ready.seconds, job.ready.cached, execution.warp_instructions, execution.printed(),
-        results.all(), program, launch.grid, launch.block, launch.part,
+        seconds,
+        job.ready.seconds,
+        job.ready.cached,
+        execution.warp_instructions,
+        execution.printed(),
+        results.all(),
+        program,
+        launch.grid,
+        launch.block,
+        launch.part,
         launch.cluster,
-    )  # fmt: skip
+    )

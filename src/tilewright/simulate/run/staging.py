@@ -140,7 +140,7 @@ class Scene:
     def _guard(
         self, staged: StagedArguments, arrays: list[DeviceArray], place: tuple[int, int], *, written: bool
     ) -> None:
-        """Copy arrays of one allocation together, with unused memory around the copy, if there is room."""
+        """Copy an allocation and the arrays in it, with unused memory around the copy, if memory suffices."""
         if self.memory.allocated_bytes + 2 * place[1] + _ROOM_BYTES > self.memory.capacity_bytes:
             return
         copy = self.allocate(place[1], written=written)
