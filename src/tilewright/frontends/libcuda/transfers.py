@@ -127,7 +127,9 @@ def _attribute(gpu: SimulatedGpu, attribute: int, address: int) -> tuple[int, in
 
 
 #: Attributes of a pointer that take 8 bytes.
-_OF_EIGHT_BYTES = "CONTEXT DEVICE_POINTER HOST_POINTER RANGE_START_ADDR RANGE_SIZE BUFFER_ID MEMPOOL_HANDLE".split()
+_OF_EIGHT_BYTES = tuple(
+    "CONTEXT DEVICE_POINTER HOST_POINTER RANGE_START_ADDR RANGE_SIZE BUFFER_ID MEMPOOL_HANDLE".split()
+)
 
 
 def _attribute_bytes(attribute: int) -> int:
