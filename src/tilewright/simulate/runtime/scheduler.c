@@ -219,7 +219,7 @@ static int32_t deadlock(struct tw_context *context, const struct tw_slot *slots)
 // How long a cluster has not moved, in rounds.
 struct pause {
     uint32_t stalls;  // while a warp runs without coming anywhere: it may wait for another cluster
-    uint32_t circles;  // while no warp finishes, though warps come to barriers
+    uint32_t circles;  // in which warps come to barriers, and none finishes
     uint32_t awaits;  // while all wait, for mbarriers that only the cluster itself can complete
 };
 
@@ -233,7 +233,7 @@ static int32_t after_round(struct tw_context *context, struct tw_slot *slots, st
     if (idle && (!round.awaits || pause->awaits > TW_AWAIT_ROUNDS))
         return deadlock(context, slots);
     pause->stalls = round.yielded && !round.progress ? pause->stalls + 1 : 0;
-    pause->circles = round.finished ? 0 : pause->circles + 1;
+    pause->circles = round.finished ? 0 : pause->circles + round.progress;
     if ((pause->stalls >= STALL_ROUNDS || pause->circles >= CIRCLE_ROUNDS) && context->may_stall) {
         tw_stop_outside(context, slots);
         return TW_STALLED;
