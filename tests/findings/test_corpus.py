@@ -31,7 +31,7 @@ INSTRUCTIONS = {
     "TW109": r"tcgen05\.(ld|st|mma|cp)",
     "TW206": r"tcgen05\.(ld|mma)",
     "TW302": r"(st|atom|red)\S*\.global",
-    "TW303": r"(st|atom|red)\S*\.global",
+    "TW303": r"(st|atom|red)\S*\.global|st\.release",
     "TW304": rf"{_SHARED}|(ld|st)\.global",
     "TW306": rf"{_SHARED}|cp\.async|(ld|st)\.global",
     "TW307": _SHARED,

@@ -17,6 +17,7 @@ from tilewright.observe.checking.statements import Statement
 from tilewright.observe.checking.static import overtaking
 from tilewright.observe.checking.static.values import Values
 from tilewright.observe.instruments.findings import Finding, codes, of_races, split, words
+from tilewright.observe.instruments.shadow.accesses import is_narrow
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.translate.analysis.graph import Op
 
@@ -24,8 +25,9 @@ from tilewright.simulate.translate.analysis.graph import Op
 _RACES = {"TW301": "barrier", "TW302": "barrier", "TW303": "fence", "TW304": "warp_barrier"}
 #: Most lines that may be the other access of a race whose site is not known, and most instructions.
 _LINES, _CANDIDATES = 3, 16
-#: How instructions begin that locks and flags are made of.
+#: How instructions begin that locks and flags are made of; and those that have a scope.
 _ORDERING = ("atom", "fence", "membar", "ld.acquire", "st.release")
+_SCOPED = ("atom", "red.", "fence", "membar", "ld.", "st.")
 #: Most remedies that are named for one finding.
 _REMEDIES = 2
 #: The name of a remedy and the fields of its text; those with `order` say also which access overtakes which.
@@ -74,7 +76,9 @@ def _advice(finding: Finding, values: Values | None) -> list[_Advice]:
         return []
     known: list[tuple[bool, _Advice]] = []
     for line, other, *verbs in pairs:
-        if own := _of_element(finding, values, line, other, verbs):
+        if finding.code == "TW303" and "scoped" in finding.details:
+            known.append((False, {"remedy": "scopes"}))
+        elif own := _of_element(finding, values, line, other, verbs):
             known.append((False, own))
         elif finding.code != "TW303":
             found = overtaking.orders(values, line, other, of_warp=finding.code == "TW304")
@@ -83,8 +87,10 @@ def _advice(finding: Finding, values: Values | None) -> list[_Advice]:
             advice = [(order.around, _of_order(order, verbs[::-1] if order.turned else verbs)) for order in found]
             known += [(around, one) for around, one in advice if one]
     if finding.code == "TW303" and not known:
-        locks = any(op.instruction.name.startswith(_ORDERING) for op in values.ops)
-        return [{"remedy": "locks" if locks else "blocks"}]
+        names = [op.instruction.name for op in values.ops]
+        if any(name.startswith(_SCOPED) and is_narrow(name) for name in names):
+            return [{"remedy": "scopes"}]
+        return [{"remedy": "locks" if any(name.startswith(_ORDERING) for name in names) else "blocks"}]
     ordered = [advice for _, advice in sorted(known, key=lambda one: one[0])]
     loop = next((one for one in ordered if one["remedy"] == "loop"), None)
     both = loop and any(one["remedy"] == "line" for one in ordered)

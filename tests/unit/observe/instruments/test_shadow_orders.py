@@ -11,6 +11,7 @@ from tilewright.observe.instruments.shadow import orders
 from tilewright.observe.instruments.shadow.cells import (
     CLUSTER_ARRIVED,
     CLUSTER_LEFT,
+    NARROW,
     READS,
     STRONG,
     THREAD_MAX,
@@ -87,7 +88,7 @@ def test_answers_are_those_of_plain_tables(blocks):
                 other = choose.choice(few), choose.randrange(warps)
                 event = (ASK, *here, other[0], THREAD_MAX + other[1], choose.randrange(clocks[other] + 1))
             else:
-                event = (what, *here, place, ATOMIC if what == ACCESS else 0, clock)
+                event = (what, *here, *((place, ATOMIC) if what == ACCESS else (0, 0)), clock)
             shown = ours.call(*event)
             answer = event[0] == ASK and shown != NOT_ORDERED
             assert answer == model.shown(*event), (seed, event)
@@ -108,6 +109,17 @@ def test_a_read_acquires_releases_before_its_end(between):
     ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
     ours.call(FENCE, 1, 0, 0, 0, 1)
     assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) != NOT_ORDERED
+
+
+@pytest.mark.parametrize("narrow", ["fence", "write", "read", ""])
+@pytest.mark.parametrize("reader", [0, 1])
+def test_what_has_the_scope_of_its_block_orders_nothing_of_other_blocks(narrow: str, reader: int) -> None:
+    ours = Orders(2, scoped=True)
+    ours.call(FENCE, 0, 0, narrow == "fence", 0, 1)
+    ours.call(ACCESS, 0, 0, 64, WRITES | STRONG | NARROW * (narrow == "write"), 1)
+    ours.call(ACCESS, reader, 1, 64, READS | STRONG | NARROW * (narrow == "read"), 1)
+    known = ours.call(ASK, reader, 1, 0, THREAD_MAX, 1) != NOT_ORDERED
+    assert known is (reader == 0 or not narrow)
 
 
 def test_a_finished_read_acquires_nothing():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tilewright.ground.native.bitcode import bitcode
 from tilewright.observe.instruments.shadow import records
-from tilewright.observe.instruments.shadow.cells import READS, RELEASES, SHARED, STRONG, WRITES
+from tilewright.observe.instruments.shadow.cells import NARROW, READS, RELEASES, SHARED, STRONG, WRITES
 from tilewright.observe.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
 from tilewright.simulate.events import CFunction, EventKind, Handler, Site, words
 from tilewright.simulate.isa import Role, role_of, table
@@ -35,10 +35,20 @@ _STRONG = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 def how(site: Site) -> int:
     """The bits of what an access does."""
     parts = site.opcode.split(".")
+    narrow = NARROW if site.space == "global" and is_narrow(site.opcode) else 0
     if site.access == "atomic":
-        return READS | WRITES | STRONG
-    strong = STRONG if any(part in _STRONG for part in parts) else 0
+        return READS | WRITES | STRONG | narrow
+    strong = STRONG | narrow if any(part in _STRONG for part in parts) else 0
     return strong | (WRITES if site.access == "store" else READS)
+
+
+def is_narrow(opcode: str) -> bool:
+    """Whether the scope of an atomic, a strong access or a fence is its own block.
+
+    >>> [is_narrow(name) for name in ("red.relaxed.cta.global.add.u32", "membar.gl", "atom.shared::cta.add.u32")]
+    [True, False, False]
+    """
+    return "cta" in opcode.split(".")
 
 
 def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Handler:
@@ -52,6 +62,12 @@ def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Han
         return _free(site, "tw_shadow_source")
     found = together([site], [offsets], cell_bytes) if offsets is not None else None
     return found or _free(site)
+
+
+def fence(site: Site) -> Handler:
+    """The handler of fences between threads."""
+    narrow = int(is_narrow(site.opcode))
+    return CFunction("tw_shadow_fence", EventKind.FENCE, PARTS).handler(f"tw.memory.fence.{narrow}", [f"i32 {narrow}"])
 
 
 def arrival(*, relaxed: bool) -> Handler:

@@ -10,7 +10,8 @@
 // 4095 if their sites differ. A tile is the smallest group of 2, 4, 8, 16 or 32 neighbouring lanes that holds the
 // accessing lanes, so each half of it has one. Tiles have the numbers of a binary tree's nodes; tile 0 has all lanes.
 //
-// Strong accesses are atomic, volatile or stronger: two of them never race. `site` is the number of the accessing
+// Strong accesses are atomic, volatile or stronger: two of them race only if they are of two blocks and the scope of one
+// is its own block. `site` is the number of the accessing
 // instruction. All ones in W of shared memory is a gap between variables. All ones in R of global memory is reads by
 // several blocks; the strong bit is 0 if one of them was not strong. While an asynchronous copy may write to shared
 // memory, W there has a clock that no warp reaches, the copy's site and no thread, and is strong if the copy reduces.
@@ -190,6 +191,7 @@ enum tw_access_bits {
     TW_IS_STRONG = 4,
     TW_IS_COPY = 8,  // it writes later
     TW_BY_WARP = 16,  // its lanes count as their warp, because each reads a part of one operand
+    TW_IS_NARROW = 32,  // its scope is its own block, so it is strong against accesses of that block alone
 };
 
 // Calls of orders.py: one question, and events. TW_RELEASES and TW_IN_SHARED are further bits of an access: it
@@ -469,6 +471,7 @@ struct tw_shadow_launch {
     uint64_t unvisited;   // accesses of other blocks that are not kept, because there are too many
     uint64_t layouts_at;  // byte offset of the layouts of shared memory in a block's memory; 0: no product needs them
     uint64_t unfenced[TW_SITE_WORDS];  // a bit for each instruction whose writes need no proxy fence
+    uint64_t narrow[TW_SITE_WORDS];    // and for each whose scope is its own block
 };
 
 // A row of a table: consecutive cells from `cell` on, and which of them are used; see tables.py.

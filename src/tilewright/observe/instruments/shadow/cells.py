@@ -82,7 +82,7 @@ BULKS_BYTES: Final = _CELLS.structs["tw_bulks"].bytes
 AHEAD_BYTES: Final = _CELLS.numbers["TW_NEAR_ROWS"] * _CELLS.structs["tw_some"].bytes
 
 #: Bits of `how`: what an access does.
-READS, WRITES, STRONG = _numbers("READS", "WRITES", "IS_STRONG")
+READS, WRITES, STRONG, NARROW = _numbers("READS", "WRITES", "IS_STRONG", "IS_NARROW")
 
 #: Requests to `orders.Orders`; bits of an access that releases, and of one of shared memory; and the answer for two
 #: accesses that are not ordered.

@@ -31,12 +31,12 @@ void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot
 
 // Notify orders.py of an event of the warp at its clock.
 static void notify_event(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
-                         int64_t what)
+                         int64_t what, uint32_t narrow)
 {
     if (!launch->order)
         return;
     block->seen[warp] = 0;
-    launch->order(what, (int64_t)number, warp, 0, 0, (int64_t)block->clocks[warp].now);
+    launch->order(what, (int64_t)number, warp, narrow, 0, (int64_t)block->clocks[warp].now);
 }
 
 void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t threads, uint32_t waits)
@@ -57,7 +57,7 @@ void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t thread
     mine->waits[w] = (struct tw_wait){waits ? known + 1 : 0, round->number};
     if (waits)  // lanes that only arrive do not wait for each other
         mine->whole[w] = now;
-    notify_event(launch, block, slot->block, w, TW_BARRIER_ARRIVED);
+    notify_event(launch, block, slot->block, w, TW_BARRIER_ARRIVED, 0);
 }
 
 // What the resuming warps know. If no warp of the block is missing, they know all that every warp did.
@@ -131,7 +131,7 @@ void tw_shadow_release(TW_WHERE, uint32_t mask)
     uint64_t bound = least == UINT32_MAX ? clock->now : least;  // a warp that is alone knows itself
     clock->now = bound > clock->now ? bound : clock->now;
     clock->limit = bound << TW_CLOCK_SHIFT;
-    notify_event(launch, block, slot->block, w, TW_BARRIER_LEFT);
+    notify_event(launch, block, slot->block, w, TW_BARRIER_LEFT, 0);
 }
 
 // Lanes of a group know all that any of them knows, and each other up to now.
@@ -170,11 +170,11 @@ void tw_shadow_sync(TW_WHERE, uint32_t mask, const uint32_t *members)
 }
 
 // A fence orders nothing by itself: lanes of a warp do not wait for each other. Accesses after it get another clock,
-// because it does not release them.
-void tw_shadow_fence(TW_WHERE, uint32_t mask)
+// because it does not release them. The scope of a narrow fence is its own block.
+void tw_shadow_fence(TW_WHERE, uint32_t mask, uint32_t narrow)
 {
     struct tw_shadow_block *mine = block;
-    notify_event(launch, block, slot->block, warp->index, TW_FENCE);
+    notify_event(launch, block, slot->block, warp->index, TW_FENCE, narrow);
     mine->clocks[warp->index].now++;
 }
 

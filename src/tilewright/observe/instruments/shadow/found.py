@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.observe.instruments.findings import Finding, split
 from tilewright.observe.instruments.places import place
 from tilewright.observe.instruments.shadow import cells
-from tilewright.observe.instruments.shadow.accesses import reads_later
+from tilewright.observe.instruments.shadow.accesses import is_narrow, reads_later
 from tilewright.observe.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.observe.instruments.shadow.mbarriers import is_product
 from tilewright.observe.instruments.shadow.records import Record
@@ -96,6 +96,8 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts) | _symbol(record, site, facts)
+        scoped = [one.opcode for one in (site, other) if one is not None and is_narrow(one.opcode)]
+        details |= {"scoped": scoped[0]} if code == "TW303" and scoped else {}
         if other is not None:
             details["pairs"] = [[site.ptx_line, other.ptx_line, details["access"], details["other_access"]]]
     details |= _of_mbarrier(record, sites)
@@ -229,6 +231,7 @@ def _as_one(races: list[Finding]) -> Finding:
     first = min(races, key=lambda one: one.first)
     others = sorted({other for one in races for other in one.details["others"]}, key=split)
     details = first.details | {"others": others}
+    details |= next(({"scoped": one.details["scoped"]} for one in races if "scoped" in one.details), {})
     if any("pairs" in one.details for one in races):
         details["pairs"] = [pair for one in races for pair in one.details.get("pairs", ())][:_PAIRS]
     return replace(first, count=sum(one.count for one in races), details=details)

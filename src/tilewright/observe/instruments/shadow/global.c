@@ -45,17 +45,34 @@ static bool is_fenced(const struct access *me, uint64_t cell)
     return is_ordered(me, is_of_ranks(cell) ? TW_BLOCK_MAX + 1 : block_of(cell), cell, clock_of(cell));
 }
 
+// Whether the scope of the instruction in a cell is its own block.
+static bool is_narrow(const struct access *me, uint64_t cell)
+{
+    uint64_t site = (cell & TW_SITES) >> TW_SITE_SHIFT;
+    return site < TW_SITE_MAX && __atomic_load_n(&me->launch->narrow[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1;
+}
+
+// Whether a strong access and the one in a cell are strong against each other: each is in the other's scope. Source:
+// PTX ISA, 8.6 (morally strong operations).
+static bool are_strong(const struct access *me, uint64_t cell)
+{
+    if (!(cell & TW_STRONG))
+        return false;
+    return (block_of(cell) == me->number && !is_of_ranks(cell)) || !(me->narrow || is_narrow(me, cell));
+}
+
 // The cell of two unordered accesses by blocks; of blocks of one cluster the least clock is kept.
 static uint64_t of_blocks(const struct access *me, uint64_t cell, uint64_t mine)
 {
     uint64_t least = cell & ~(TW_SITES | TW_STRONG | TW_WHO_MASK);
+    uint64_t strong = are_strong(me, cell) ? mine & TW_STRONG : 0;
     uint32_t rank;
     if (!is_beside(me, cell, &rank))
-        return (cell & mine & TW_STRONG) | TW_SEVERAL_BLOCKS;
+        return strong | TW_SEVERAL_BLOCKS;
     if (clock_of(mine) < clock_of(cell))
         least = block_of(cell) << TW_BLOCK_SHIFT | clock_of(mine) << TW_CLOCK_SHIFT;
     uint64_t site = (cell ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES;
-    return least | site | (cell & mine & TW_STRONG) | TW_SEVERAL_RANKS;
+    return least | site | strong | TW_SEVERAL_RANKS;
 }
 
 // Whether a bulk copy of some thread may still be writing to a cell.
@@ -67,7 +84,7 @@ static bool is_outgoing(uint64_t cell)
 // The kind of race of the access with a cell's, or 0.
 static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
 {
-    if (!cell || (strong && cell & TW_STRONG))
+    if (!cell || (strong && are_strong(me, cell)))
         return 0;
     if (is_outgoing(cell) && block_of(cell) == me->number)
         return TW_GLOBAL_IN_FLIGHT;
@@ -78,6 +95,13 @@ static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
     return is_ours(me, cell) ? TW_GLOBAL_LANES : TW_GLOBAL_RACE;
 }
 
+// The cell of two unordered accesses by our block. If one is strong in this block alone, its site stays.
+static uint64_t both_here(const struct access *me, uint64_t cell, uint64_t mine)
+{
+    uint64_t of = me->narrow ? mine : is_narrow(me, cell) ? cell : both(me, cell, mine);
+    return (both(me, cell, mine) & ~TW_SITES) | (of & TW_SITES);
+}
+
 // W after one more strong write: a weak access may race with either of two unordered ones.
 static uint64_t over(const struct access *me, uint64_t cell, uint64_t mine)
 {
@@ -85,7 +109,7 @@ static uint64_t over(const struct access *me, uint64_t cell, uint64_t mine)
     if (!kind || kind == TW_GLOBAL_IN_FLIGHT)
         return mine;
     if (kind != TW_GLOBAL_BLOCKS)
-        return both(me, cell, mine);
+        return both_here(me, cell, mine);
     uint64_t site = (cell ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES;
     return (of_blocks(me, cell, mine) & ~TW_SITES) | site;
 }
@@ -99,7 +123,7 @@ static uint64_t joined(const struct access *me, uint64_t cell, uint64_t mine)
         return cell;
     bool other = block_of(cell) != me->number || is_of_ranks(cell);
     if (!is_behind(me, cell, false))
-        return is_fenced(me, cell) ? mine : other ? of_blocks(me, cell, mine) : both(me, cell, mine);
+        return is_fenced(me, cell) ? mine : other ? of_blocks(me, cell, mine) : both_here(me, cell, mine);
     if (other)
         return mine;
     return (cell ^ mine) & ~TW_SITES ? mine : cell;
@@ -253,6 +277,8 @@ __attribute__((noinline)) void tw_shadow_turns_global(TW_ACCESSES)
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  order_bits);
     bool simple = how == TW_READS && bytes == me.launch->cell_bytes;
+    if (me.narrow && row < TW_SITE_MAX)
+        __atomic_fetch_or(&me.launch->narrow[row / 64], (uint64_t)1 << row % 64, __ATOMIC_RELAXED);
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
         notify_access(&me, order_bits);

@@ -49,6 +49,7 @@ struct access {
     uint32_t strong;
     uint32_t copies;
     uint32_t by_warp;
+    uint32_t narrow;
     uint32_t rank;  // of the block in its cluster
     uint32_t away;  // the rank of the block whose shared memory it accesses, which may be another
 };
@@ -78,6 +79,7 @@ static inline struct access access_of(TW_ACCESSES)
         .strong = (how & TW_IS_STRONG) != 0,
         .copies = (how & TW_IS_COPY) != 0,
         .by_warp = (how & TW_BY_WARP) != 0,
+        .narrow = (how & TW_IS_NARROW) != 0,
         .rank = rank,
         .away = rank,
     };

@@ -59,7 +59,6 @@ _ORDERING_EVENTS = (
     EventKind.RELEASE,
     EventKind.SYNC,
     EventKind.EXIT,
-    EventKind.FENCE,
     EventKind.COMMIT,
     EventKind.WAIT,
 )
@@ -124,6 +123,7 @@ class MemoryCheck(Instrument):
         self._products = any(mbarriers.is_product(form) for _, form in forms)
         self._points_to_params = any(_is_to_params(instruction, form) for instruction, form in forms)
         self.orders = any(_orders(form) for _, form in forms)
+        self._scoped = any(accesses.is_narrow(one.name) for one, form in forms if _orders(form) or form.row.access)
         self._meets = any(form.has("cluster") and form.row.kind == "cluster" for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         self._kernel = kernel
@@ -146,6 +146,8 @@ class MemoryCheck(Instrument):
                 return Handler("tw_shadow_init_fence", needs=accesses.PARTS)
             case EventKind.FENCE if self._bulks and form is not None and form.has("proxy"):
                 return mbarriers.handler(site)
+            case EventKind.FENCE:
+                return accesses.fence(site)
             case EventKind.EXIT if self._mbarriers:
                 return mbarriers.handler(site)
             case kind if kind in _MBARRIER_EVENTS or mbarriers.is_product(form):
@@ -182,7 +184,7 @@ class MemoryCheck(Instrument):
         warps = -(-facts.block[0] * facts.block[1] * facts.block[2] // 32)
         self._facts = facts
         self._table = records.empty()
-        self._orders = orders.Orders(math.prod(facts.grid))
+        self._orders = orders.Orders(math.prod(facts.grid), scoped=self._scoped)
         cells = facts.global_bytes // self.cell_bytes + 8
         # one mapping for all: only whole large pages can be used
         self._cells = np.split(areas().take(25 * cells), [8 * cells, 16 * cells, 24 * cells])

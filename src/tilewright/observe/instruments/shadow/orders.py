@@ -8,6 +8,8 @@ What is known of all warps is an immutable tree, so warps that know the same sha
 numbered: a later version includes every earlier one. So a grid barrier of thousands of blocks costs a few tree nodes a
 block.
 
+A fence, write or read whose scope is its own block (.cta) releases and acquires there alone. For kernels with such,
+each block has a second version of a place, to which all its writes add, and which its reads of both scopes acquire.
 
 Source: PTX ISA, 8.8 (release and acquire patterns), 8.9 (causality order). Looser than the text: a strong read acquires
 without a fence after it, a place accumulates all its writes, and what a thread fenced before a barrier may be released
@@ -29,6 +31,7 @@ from tilewright.observe.instruments.shadow.cells import (
     CLUSTER_ARRIVED,
     CLUSTER_LEFT,
     FENCE,
+    NARROW,
     NOT_ORDERED,
     READS,
     RELEASES,
@@ -72,17 +75,22 @@ class _Account(NamedTuple):
 
 
 class Orders:
-    """The accesses of other warps that each warp of a launch knows through memory."""
+    """The accesses of other warps that each warp of a launch knows through memory.
 
-    def __init__(self, blocks: int) -> None:
+    `scoped`: whether the kernel has fences or strong accesses whose scope is their own block.
+    """
+
+    def __init__(self, blocks: int, *, scoped: bool = False) -> None:
+        self._scopes = (False, True) if scoped else (False,)  # whether it is the own block alone
         self._levels = next(n for n in itertools.count() if _BRANCHES**n >= blocks)
         nothing = _Account((0,) * WARPS_MAX, _Version(None, object()))
         self._knows: dict[tuple[int, int], _Account] = defaultdict(lambda: nothing)
-        self._releases: dict[tuple[int, int], _Account] = {}
-        self._places: dict[tuple[int, int], _Version] = {}
+        self._releases: dict[tuple[bool, tuple[int, int]], _Account] = {}
+        self._places: dict[tuple[int, ...], _Version] = {}
         self._blocks: dict[int, _Account] = defaultdict(lambda: nothing)
-        self._released: dict[int, _Account] = {}  # by fences before a barrier; published by the block's next write
-        self._seen: dict[tuple[int, int], dict[tuple[int, int], _Version | None]] = defaultdict(dict)
+        # by fences before a barrier; published by the block's next write
+        self._released: dict[tuple[bool, int], _Account] = {}
+        self._seen: dict[tuple[int, int], dict[tuple[int, ...], _Version | None]] = defaultdict(dict)
         self._lock = threading.Lock()
 
     def call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
@@ -98,7 +106,7 @@ class Orders:
             if what == ACCESS:
                 self._access(here, a, b, c)
             elif what == FENCE:
-                self._releases[here] = self._all_of(here, c + 1)
+                self._release(here, c, a)
             elif what == CLUSTER_ARRIVED:
                 self._write((a, _CLUSTERS), number, self._all_of(here, c))
             elif what == CLUSTER_LEFT:
@@ -106,12 +114,14 @@ class Orders:
                 self._knows[here] = _Account(own, self._later(every, self._places.get((a, _CLUSTERS), every)))
             elif what == BARRIER_ARRIVED:
                 self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # c: the clock after it
-                if here in self._releases:
-                    self._hand_on(self._released, number, self._releases[here])
+                for near in self._scopes:
+                    if (near, here) in self._releases:
+                        self._hand_on(self._released, (near, number), self._releases[near, here])
             else:
                 self._knows[here] = self._both(self._knows[here], self._blocks[number])
-                if number in self._released:
-                    self._hand_on(self._releases, here, self._released[number])
+                for near in self._scopes:
+                    if (near, number) in self._released:
+                        self._hand_on(self._releases, (near, here), self._released[near, number])
         return 0
 
     def _ordered(self, here: tuple[int, int], block: int, who: int, clock: int) -> bool:
@@ -129,18 +139,25 @@ class Orders:
 
     def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
         home = (how >> 32) - 1 if how >> 32 else here[0]  # another block of the cluster
-        place = (address, home if how & SHARED else _ALL)
-        if how & READS:
-            seen = self._seen[here]
-            seen[place] = seen.pop(place, None)
-            if len(seen) > _LANES:
-                del seen[next(iter(seen))]
+        narrow = bool(how & NARROW)
         if how & RELEASES:
-            self._releases[here] = self._all_of(here, clock + 1)
-        if how & WRITES and how & STRONG and here in self._releases:
-            self._write(place, here[0], self._releases[here])
+            self._release(here, clock, narrow)
+        for near in self._scopes:
+            place = (address, home if how & SHARED else _ALL, *[here[0]] * near)
+            if how & READS and near >= narrow:
+                seen = self._seen[here]
+                seen[place] = seen.pop(place, None)
+                if len(seen) > _LANES * len(self._scopes):
+                    del seen[next(iter(seen))]
+            if how & WRITES and how & STRONG and near >= narrow and (near, here) in self._releases:
+                self._write(place, here[0], self._releases[near, here])
 
-    def _write(self, place: tuple[int, int], block: int, released: _Account) -> None:
+    def _release(self, here: tuple[int, int], clock: int, narrow: int) -> None:
+        """What a warp has done and knows may be published by its next writes, in its own block alone if `narrow`."""
+        for near in self._scopes[narrow:]:
+            self._releases[near, here] = self._all_of(here, clock + 1)
+
+    def _write(self, place: tuple[int, ...], block: int, released: _Account) -> None:
         """Add what is released to the next version of a place."""
         before = self._places.get(place)
         history, number = (before.history, before.number + 1) if before else (object(), 0)
