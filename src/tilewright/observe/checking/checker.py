@@ -17,6 +17,7 @@ from tilewright.observe.checking import copies, faults, finite, folded, hosts, l
 from tilewright.observe.checking.coverage import Coverage
 from tilewright.observe.checking.static import (
     fences,
+    idle,
     indices,
     loads,
     precision,
@@ -252,7 +253,7 @@ class Checks(Observer):
         """New instruments for the launch."""
         read, kernel = values_of(launch), (launch.program.ptx, launch.program.entry)
         signs = _signs(*kernel) if read is not None else {}
-        memory = _memory_check(*kernel, launch.name).on(self._states)
+        memory = _memory_check(*kernel, launch.name, launch.block if read is not None else None).on(self._states)
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         shuffles = shuffling.instrument(read, launch.name) if read is not None else None
@@ -329,9 +330,10 @@ def _signs(ptx: str, entry: str) -> dict[int, bool]:
 
 
 @functools.lru_cache(maxsize=_KERNELS)
-def _memory_check(ptx: str, entry: str, name: str) -> MemoryCheck:
-    """The check of memory of a kernel, without the states of a launch."""
-    return MemoryCheck(parsed(ptx), name)
+def _memory_check(ptx: str, entry: str, name: str, block: tuple[int, int, int] | None) -> MemoryCheck:
+    """The check of memory of a kernel, without the states of a launch; `block` is None if its PTX is malformed."""
+    unused = idle.threads(values.of_kernel(ptx, entry), block) if block is not None else None
+    return MemoryCheck(parsed(ptx), name, idle=unused)
 
 
 @functools.lru_cache(maxsize=_KERNELS)

@@ -11,6 +11,9 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from tilewright.ground.native.bitcode import bitcode
 from tilewright.observe.instruments.shadow import records
 from tilewright.observe.instruments.shadow.cells import NARROW, READS, RELEASES, SHARED, STRONG, WRITES
@@ -68,6 +71,24 @@ def fence(site: Site) -> Handler:
     """The handler of fences between threads."""
     narrow = int(is_narrow(site.opcode))
     return CFunction("tw_shadow_fence", EventKind.FENCE, PARTS).handler(f"tw.memory.fence.{narrow}", [f"i32 {narrow}"])
+
+
+def lanes_of(threads: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """Threads of a block as the lanes of each warp.
+
+    >>> lanes_of(np.arange(48) % 16 == 1)
+    (131074, 2)
+    """
+    padded = np.pad(threads, (0, -threads.size % 32))
+    return tuple(int(lanes) for lanes in np.packbits(padded, bitorder="little").view("<u4"))
+
+
+def idle(site: Site, lanes: tuple[int, ...]) -> Handler:
+    """The handler of a load of global memory that these lanes of each warp do not use."""
+    name = f"tw.memory.idle.{hashlib.sha256(repr((site.opcode, lanes)).encode()).hexdigest()[:16]}"
+    function = CFunction("tw_shadow_idle_global", EventKind.ACCESS, PARTS)
+    constants = ["ptr null", f"i32 {READS}", f"i32 {_element_bytes(site)}", "i32 0", f"ptr @{name}.lanes"]
+    return function.handler(name, constants, f"\n@{name}.lanes = internal constant {words(lanes)}, align 16")
 
 
 def arrival(*, relaxed: bool) -> Handler:

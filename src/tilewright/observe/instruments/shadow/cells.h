@@ -10,12 +10,12 @@
 // 4095 if their sites differ. A tile is the smallest group of 2, 4, 8, 16 or 32 neighbouring lanes that holds the
 // accessing lanes, so each half of it has one. Tiles have the numbers of a binary tree's nodes; tile 0 has all lanes.
 //
-// Strong accesses are atomic, volatile or stronger: two of them race only if they are of two blocks and the scope of one
-// is its own block. `site` is the number of the accessing
-// instruction. All ones in W of shared memory is a gap between variables. All ones in R of global memory is reads by
-// several blocks; the strong bit is 0 if one of them was not strong. While an asynchronous copy may write to shared
-// memory, W there has a clock that no warp reaches, the copy's site and no thread, and is strong if the copy reduces.
-// W of an mbarrier has another such clock, and no site.
+// Strong accesses are atomic, volatile or stronger: two of them race only if they are of two blocks and the scope
+// of one is its own block. `site` is the number of the accessing instruction. All ones in W of shared memory is a
+// gap between variables. All ones in R of global memory is reads by several blocks; the strong bit is 0 if one of
+// them was not strong. While an asynchronous copy may write to shared memory, W there has a clock that no warp
+// reaches, the copy's site and no thread, and is strong if the copy reduces. W of an mbarrier has another such
+// clock, and no site.
 //
 // In a cluster an access by another block has a form of its own, whose clock no warp reaches either:
 //

@@ -258,12 +258,19 @@ static uint32_t judge_bytes(const struct access *me, uint64_t offset)
     return 0;
 }
 
+// Judge the bytes of a lane's access; returns the defect, or 0.
+static uint32_t judge_place(const struct access *me)
+{
+    uint32_t kind = judge_bytes(me, me->address - me->launch->base);
+    if (kind)
+        report(me, kind, 0, false);
+    return kind;
+}
+
 static void judge_lane(const struct access *me)
 {
     uint64_t size = me->launch->cell_bytes, offset = me->address - me->launch->base;
-    uint32_t kind = judge_bytes(me, offset);
-    if (kind)
-        report(me, kind, 0, false);
+    uint32_t kind = judge_place(me);
     // another block may write the unwritten bytes later: a race; a clock beyond a cell's range gives no finding
     if ((kind && kind != TW_GLOBAL_UNWRITTEN) || !fits(me->number, me->clock))
         return;
@@ -286,6 +293,20 @@ __attribute__((noinline)) void tw_shadow_turns_global(TW_ACCESSES)
             judge_lane(&me);
     }
     advance_after_release(&me, order_bits);
+}
+
+// Judge a load whose value some lanes of each warp do not use: whatever they read, it is no race.
+void tw_shadow_idle_global(TW_ACCESSES, const uint64_t *idle)
+{
+    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+                                 order_bits);
+    uint32_t unused = (uint32_t)idle[warp->index];
+    for (uint32_t left = mask & unused; left; left = tw_other_lanes(left)) {
+        turn_to(&me, tw_first_lane(left));
+        judge_place(&me);
+    }
+    tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask & ~unused, addresses, bytes, values, how,
+                           element, order_bits);
 }
 
 // A bulk copy is complete: its bytes become a write of its thread at a clock.

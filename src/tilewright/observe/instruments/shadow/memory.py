@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,7 +101,8 @@ class MemoryCheck(Instrument):
     """Find accesses out of bounds, reads of what was never written, and races.
 
     The narrowest access of the kernel's module sets the size of the cells that races are detected in. Without `states`
-    all global memory in use counts as written.
+    all global memory in use counts as written. `idle` has PTX lines of loads of global memory, and the threads of a
+    block that do not use their values: these threads race with no store.
 
     >>> from tilewright.simulate.ptx import parse
     >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
@@ -111,10 +112,17 @@ class MemoryCheck(Instrument):
 
     gap_bytes = GAP_BYTES
 
-    parameters = ("cell_bytes", "_mbarriers", "_bulks")  # tables of affine accesses list cells
+    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle")  # tables of affine accesses list cells
 
-    def __init__(self, module: Module, kernel: str = "", states: States | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        kernel: str = "",
+        states: States | None = None,
+        idle: Mapping[int, npt.NDArray[np.bool_]] | None = None,
+    ) -> None:
         self.name = "memory"
+        self._idle = {line: accesses.lanes_of(threads) for line, threads in (idle or {}).items()}
         forms = list(_forms(module))
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
         self._copies = any(_is_of_copies(form) for _, form in forms)
@@ -156,14 +164,21 @@ class MemoryCheck(Instrument):
                 return accesses.stack(site)
             case EventKind.ACCESS if not mbarriers.has_event(form):
                 own = mbarriers.columns_handler(form) if form is not None else None
-                return own or accesses.handler(site, offsets, self.cell_bytes)
+                idle = self._idle_lanes(site)
+                return own or (accesses.idle(site, idle) if idle else accesses.handler(site, offsets, self.cell_bytes))
             case kind if kind in _ORDERING_EVENTS:
                 return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS)
         return None
 
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
         """Loads with one base, whose cells are judged at once."""
+        if any(map(self._idle_lanes, sites)):
+            return None
         return accesses.together(sites, offsets, self.cell_bytes)
+
+    def _idle_lanes(self, site: Site) -> tuple[int, ...]:
+        """For each warp, the lanes that do not use what a load of global memory gives them; () if all may."""
+        return self._idle.get(site.ptx_line, ()) if (site.space, site.access) == ("global", "load") else ()
 
     def _mark(self, facts: Facts) -> States:
         """The states of global memory, in which constants are marked."""

@@ -1,0 +1,201 @@
+"""Loads whose value some threads do not use: all that it can reach is stores that these threads leave out.
+
+Compilers of tiles have every thread load, and one thread store, where a tile has fewer elements than the block has
+threads. The other threads' loads race with that store, but no result depends on them. Which threads leave a store out
+follows from its guard and from the branches before it, as far as these depend on the thread's index alone.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.observe.checking.static.values import Values
+from tilewright.simulate.isa import Linear, Role
+from tilewright.simulate.ptx import tree
+from tilewright.simulate.translate.analysis.graph import Block, Op
+
+_Threads = npt.NDArray[np.bool_]
+_Numbers = npt.NDArray[np.int64]
+#: The threads for which a predicate is known to be true, and those for which it is known to be false.
+_Known = tuple[_Threads, _Threads]
+
+#: Opcodes whose results are computed for threads' indices; numbers below 2^31, so that signs make no difference.
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "mov": lambda a: a, "cvt": lambda a: a, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "mad": lambda a, b, c: a * b + c, "shl": lambda a, b: a << np.minimum(b, 31),
+    "shr": lambda a, b: a >> np.minimum(b, 31),
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
+_COMPARED: dict[str, Callable[..., Any]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
+}  # fmt: skip
+_MOST = 1 << 31
+#: Instructions whose result depends on their own thread's operands alone, besides those with a `Linear`.
+_ROLES = (
+    Role.COPY, Role.CONVERT, Role.COMPARE, Role.CHOOSE, Role.PIECE, Role.SUM, Role.PRODUCT, Role.MULTIPLY_ADD,
+    Role.FUNCTION, Role.LEAST, Role.GREATEST,
+)  # fmt: skip
+_OPCODES = ("abs", "neg", "xor", "not", "lop3", "sin", "cos", "tanh", "copysign")
+#: A load that orders other accesses, or is ordered, is meant for other threads.
+_STRONG = ("volatile", "relaxed", "acquire", "mmio")
+
+
+def threads(values: Values, block: tuple[int, int, int]) -> dict[int, _Threads]:
+    """For each PTX line of loads of global memory that some threads of a block do not use: these threads.
+
+    >>> from tilewright.observe.checking.static.values import of_kernel
+    >>> text = '''.version 8.0 .target sm_90 .address_size 64
+    ... .visible .entry k(.param .u64 x) { .reg .b32 %r<3>; .reg .b64 %rd<2>; .reg .pred %p<2>;
+    ... ld.param.u64 %rd1, [x];
+    ... ld.global.u32 %r1, [%rd1];
+    ... mov.u32 %r2, %tid.x; setp.eq.u32 %p1, %r2, 0;
+    ... @%p1 st.global.u32 [%rd1], %r1; ret; }'''
+    >>> {line: int(idle.sum()) for line, idle in threads(of_kernel(text, "k"), (64, 1, 1)).items()}
+    {4: 63}
+    """
+    loads = [op for op in values.ops if _is_load(op)]
+    paths = _Paths(values, block) if loads else None
+    found: dict[int, _Threads] = {}
+    for op in loads:
+        assert paths is not None
+        idle = ~paths.users(op)
+        line = op.instruction.ptx_line  # one for each place that its function is inlined at
+        found[line] = found[line] & idle if line in found else idle
+    return {line: idle for line, idle in found.items() if idle.any()}
+
+
+def _is_load(op: Op) -> bool:
+    form = op.form
+    plain = form.row.access == "load" and bool(op.writes) and form.has("global")
+    return plain and not any(map(form.has, _STRONG))
+
+
+def _is_own(op: Op) -> bool:
+    """Whether an instruction only computes its thread's registers from its thread's registers."""
+    row = op.form.row
+    return not row.access and (
+        row.linear is not Linear.NONE or row.role in _ROLES or op.instruction.name.partition(".")[0] in _OPCODES
+    )
+
+
+class _Paths:
+    """Which threads of a block may execute each instruction."""
+
+    def __init__(self, values: Values, block: tuple[int, int, int]) -> None:
+        self._values = values
+        x, y, z = block
+        number = np.arange(x * y * z)
+        self._special = {
+            "%tid.x": number % x, "%tid.y": number // x % y, "%tid.z": number // (x * y),
+            "%ntid.x": np.full_like(number, x), "%ntid.y": np.full_like(number, y), "%ntid.z": np.full_like(number, z),
+            "%laneid": number % 32,
+        }  # fmt: skip
+        self._none = np.zeros(number.size, bool)
+        self._numbers: dict[str, _Numbers | None] = {}
+        self._block = {
+            id(op): block for block in values.graph.blocks for op in (*block.ops, *([block.end] if block.end else []))
+        }
+        self._deciding = {block.predicate for block in values.graph.blocks if block.predicate}
+        self._reached = self._reach(values.graph.blocks)
+
+    def users(self, load: Op) -> _Threads:
+        """The threads that may use a load's value: a store, a branch, an address or another thread may depend on it."""
+        used, seen, waiting = self._none.copy(), {id(load)}, list(load.writes)
+        while waiting:
+            register = waiting.pop()
+            if register in self._deciding:
+                return ~self._none
+            for op in self._values.readers.get(register, ()):
+                if op.guard is not None and op.guard.register.name == register:
+                    return ~self._none
+                if op.form.row.stores or op.form.row.access == "atomic":
+                    used |= self._executing(op)
+                elif not _is_own(op):
+                    return ~self._none
+                elif id(op) not in seen:
+                    seen.add(id(op))
+                    waiting += op.writes
+        return used
+
+    def _executing(self, op: Op) -> _Threads:
+        """The threads that may execute an instruction."""
+        reached = self._reached[self._block[id(op)].index]
+        if op.guard is None:
+            return reached
+        true, false = self._predicate(op.guard.register.name)
+        return reached & ~(true if op.guard.negated else false)
+
+    def _reach(self, blocks: list[Block]) -> list[_Threads]:
+        """The threads that may come to each block, computed to a fixed point."""
+        reached = [self._none.copy() for _ in blocks]
+        reached[0] |= True
+        waiting = [0]
+        while waiting:
+            block = blocks[waiting.pop()]
+            for number, successor in enumerate(block.successors):
+                through = reached[block.index]
+                if block.kind == "branch":
+                    true, false = self._predicate(block.predicate)
+                    through = through & ~(true if (number == 0) is block.negated else false)
+                if (through & ~reached[successor]).any():
+                    reached[successor] |= through
+                    waiting.append(successor)
+        return reached
+
+    def _writer(self, register: str) -> Op | None:
+        """The only instruction that writes a register; None if there are several, or threads may leave it out."""
+        writers = self._values.writers.get(register, [])
+        return writers[0] if len(writers) == 1 and writers[0].guard is None else None
+
+    def _predicate(self, register: str) -> _Known:
+        """The threads for which a predicate is true, and false, whatever is not known."""
+        op = self._writer(register)
+        opcode, *parts = op.instruction.name.split(".") if op is not None else [""]
+        if op is None or len(op.destinations) != 1:
+            return self._none, self._none
+        if opcode == "setp" and len(op.sources) == 2 and parts[0] in _COMPARED:
+            a, b = map(self._number, op.sources)
+            if a is not None and b is not None:
+                result = _COMPARED[parts[0]](a, b)
+                return result, ~result
+        elif parts == ["pred"] and all(isinstance(source, tree.Register) for source in op.sources):
+            known = [self._predicate(source.name) for source in op.sources if isinstance(source, tree.Register)]
+            match opcode, known:
+                case "and", [a_, b_]:
+                    return a_[0] & b_[0], a_[1] | b_[1]
+                case "or", [a_, b_]:
+                    return a_[0] | b_[0], a_[1] & b_[1]
+                case "not", [a_]:
+                    return a_[1], a_[0]
+                case "mov", [a_]:
+                    return a_
+        return self._none, self._none
+
+    def _number(self, operand: tree.Operand) -> _Numbers | None:
+        """An operand's value for each thread; None unless it follows from the thread's index alone."""
+        if isinstance(operand, tree.Immediate):
+            return np.full(self._none.size, operand.value) if operand.kind == "int" else None
+        if not isinstance(operand, tree.Register):
+            return None
+        if operand.name in self._special:
+            return self._special[operand.name]
+        if operand.name not in self._numbers:
+            self._numbers[operand.name] = None  # while it depends on itself
+            self._numbers[operand.name] = self._computed(self._writer(operand.name))
+        return self._numbers[operand.name]
+
+    def _computed(self, op: Op | None) -> _Numbers | None:
+        opcode = op.instruction.name.partition(".")[0] if op is not None else ""
+        if op is None or opcode not in _ARITHMETIC or op.form.has("hi") or "f" in op.form["type"]:
+            return None
+        sources = [self._number(source) for source in op.sources]
+        if len(op.destinations) != 1 or any(source is None for source in sources):
+            return None
+        result: _Numbers = _ARITHMETIC[opcode](*sources)
+        return result if ((result >= 0) & (result < _MOST)).all() else None

@@ -1,0 +1,65 @@
+"""Loads whose value some threads do not use."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.observe.checking.static.idle import threads
+from tilewright.observe.checking.static.values import of_kernel
+
+_KERNEL = """.version 8.0 .target sm_90 .address_size 64
+.visible .entry k(.param .u64 x, .param .u32 n) {{ .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p<9>;
+ld.param.u64 %rd1, [x]; ld.param.u32 %r8, [n]; mov.u32 %r2, %tid.x;
+ld{weak}.global.u32 %r1, [%rd1];
+{body} ret; }}"""
+
+
+def _idle(body: str, block: tuple[int, int, int] = (64, 1, 1), weak: str = "") -> int:
+    """How many threads do not use the load."""
+    found = threads(of_kernel(_KERNEL.format(body=body, weak=weak), "k"), block)
+    return int(found[4].sum()) if 4 in found else 0
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("and.b32 %r3, %r2, 16; setp.eq.b32 %p1, %r3, 0; @%p1 st.global.u32 [%rd1], %r1;", 32),
+        ("setp.ge.u32 %p1, %r2, 5; @!%p1 st.global.u32 [%rd1], %r1;", 59),
+        ("setp.ge.u32 %p1, %r2, 5; @%p1 bra E; add.u32 %r4, %r1, 1; st.global.u32 [%rd1], %r4; E:", 59),
+        ("shr.u32 %r3, %r2, 5; setp.ne.u32 %p1, %r3, 0; @%p1 red.global.add.u32 [%rd1], %r1;", 32),
+        # with a condition that depends on more than the thread's index
+        (
+            "setp.lt.u32 %p1, %r2, 4; setp.lt.u32 %p2, %r2, %r8; and.pred %p3, %p1, %p2;"
+            "@%p3 st.global.u32 [%rd1], %r1;",
+            60,
+        ),
+        ("setp.lt.u32 %p2, %r2, %r8; @%p2 st.global.u32 [%rd1], %r1;", 0),
+        (
+            "setp.lt.u32 %p1, %r2, 4; setp.lt.u32 %p2, %r2, %r8; or.pred %p3, %p1, %p2;@%p3 st.global.u32 [%rd1], %r1;",
+            0,
+        ),
+        # a second use by all
+        ("setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%rd1], %r1; st.global.u32 [%rd1+4], %r1;", 0),
+    ],
+)
+def test_stores_are_left_out_by_threads_whose_guard_or_branch_is_false(body: str, expected: int) -> None:
+    assert _idle(body) == expected
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "setp.eq.u32 %p2, %r1, 0; @%p2 bra E; st.global.u32 [%rd1+4], %r2; E:",  # it decides a branch
+        "setp.eq.u32 %p2, %r1, 0; @%p2 st.global.u32 [%rd1+4], %r2;",  # a guard
+        "cvt.u64.u32 %rd2, %r1; ld.global.u32 %r3, [%rd2];",  # an address
+        "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;",  # another lane gets it
+    ],
+)
+def test_a_value_that_decides_or_leaves_the_thread_is_used_by_all(use: str) -> None:
+    assert _idle(f"setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%rd1], %r1; {use}") == 0
+
+
+def test_indices_on_all_axes_count_and_loads_for_other_threads_do_not() -> None:
+    body = "mov.u32 %r3, %tid.y; setp.eq.u32 %p1, %r3, 1; @%p1 st.global.u32 [%rd1], %r1;"
+    assert _idle(body, (4, 3, 2)) == 16
+    assert _idle(body, (4, 3, 2), ".volatile") == 0
