@@ -21,7 +21,9 @@ class Role(enum.StrEnum):
     SUM = "sum"
     PRODUCT = "product"
     MULTIPLY_ADD = "multiply-add"
-    FUNCTION = "function"  # a quotient, root, logarithm and so on
+    FUNCTION = "function"  # a quotient, root, logarithm, sine and so on
+    SIGN = "sign"  # a number with another sign
+    BITWISE = "bitwise"  # a function of bits at the same place
     LEAST = "least"
     GREATEST = "greatest"
     SHUFFLE = "shuffle"  # the value of another lane
@@ -48,7 +50,9 @@ OPCODES = {
     Role.SUM: "add sub",
     Role.PRODUCT: "mul mul24",
     Role.MULTIPLY_ADD: "fma mad mad24",
-    Role.FUNCTION: "div rcp sqrt rsqrt ex2 lg2",
+    Role.FUNCTION: "div rcp sqrt rsqrt ex2 lg2 sin cos tanh",
+    Role.SIGN: "abs neg copysign",
+    Role.BITWISE: "not xor lop3",
     Role.LEAST: "min",
     Role.GREATEST: "max",
     Role.SHUFFLE: "shfl",

@@ -24,13 +24,21 @@ _Numbers = npt.NDArray[np.int64]
 #: The threads for which a predicate is known to be true, and those for which it is known to be false.
 _Known = tuple[_Threads, _Threads]
 
-#: Opcodes whose results are computed for threads' indices; numbers below 2^31, so that signs make no difference.
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "mov": lambda a: a, "cvt": lambda a: a, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
-    "mad": lambda a, b, c: a * b + c, "shl": lambda a, b: a << np.minimum(b, 31),
-    "shr": lambda a, b: a >> np.minimum(b, 31),
-    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "min": np.minimum, "max": np.maximum,
-}  # fmt: skip
+#: What is computed of threads' indices; numbers are below 2^31, so that signs make no difference.
+_ARITHMETIC: dict[Linear, Callable[..., Any]] = {
+    Linear.MOVE: lambda a: a,
+    Linear.CVT: lambda a: a,
+    Linear.ADD: operator.add,
+    Linear.SUB: operator.sub,
+    Linear.MUL: operator.mul,
+    Linear.MUL_WIDE: operator.mul,
+    Linear.MAD: lambda a, b, c: a * b + c,
+    Linear.MAD_WIDE: lambda a, b, c: a * b + c,
+    Linear.SHL: lambda a, b: a << np.minimum(b, 31),
+    Linear.SHR: lambda a, b: a >> np.minimum(b, 31),
+    Linear.AND: operator.and_,
+    Linear.OR: operator.or_,
+}
 _COMPARED: dict[str, Callable[..., Any]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
@@ -39,9 +47,8 @@ _MOST = 1 << 31
 #: Instructions whose result depends on their own thread's operands alone, besides those with a `Linear`.
 _ROLES = (
     Role.COPY, Role.CONVERT, Role.COMPARE, Role.CHOOSE, Role.PIECE, Role.SUM, Role.PRODUCT, Role.MULTIPLY_ADD,
-    Role.FUNCTION, Role.LEAST, Role.GREATEST,
+    Role.FUNCTION, Role.SIGN, Role.BITWISE, Role.LEAST, Role.GREATEST,
 )  # fmt: skip
-_OPCODES = ("abs", "neg", "xor", "not", "lop3", "sin", "cos", "tanh", "copysign")
 #: A load that orders other accesses, or is ordered, is meant for other threads.
 _STRONG = ("volatile", "relaxed", "acquire", "mmio")
 
@@ -79,9 +86,7 @@ def _is_load(op: Op) -> bool:
 def _is_own(op: Op) -> bool:
     """Whether an instruction only computes its thread's registers from its thread's registers."""
     row = op.form.row
-    return not row.access and (
-        row.linear is not Linear.NONE or row.role in _ROLES or op.instruction.name.partition(".")[0] in _OPCODES
-    )
+    return not row.access and (row.linear is not Linear.NONE or row.role in _ROLES)
 
 
 class _Paths:
@@ -156,24 +161,24 @@ class _Paths:
     def _predicate(self, register: str) -> _Known:
         """The threads for which a predicate is true, and false, whatever is not known."""
         op = self._writer(register)
-        opcode, *parts = op.instruction.name.split(".") if op is not None else [""]
         if op is None or len(op.destinations) != 1:
             return self._none, self._none
-        if opcode == "setp" and len(op.sources) == 2 and parts[0] in _COMPARED:
+        parts = op.instruction.name.split(".")[1:]
+        if op.form.row.role is Role.COMPARE and len(op.sources) == 2 and parts[0] in _COMPARED:
             a, b = map(self._number, op.sources)
             if a is not None and b is not None:
                 result = _COMPARED[parts[0]](a, b)
                 return result, ~result
         elif parts == ["pred"] and all(isinstance(source, tree.Register) for source in op.sources):
             known = [self._predicate(source.name) for source in op.sources if isinstance(source, tree.Register)]
-            match opcode, known:
-                case "and", [a_, b_]:
+            match op.form.row.linear, op.form.row.role, known:
+                case Linear.AND, _, [a_, b_]:
                     return a_[0] & b_[0], a_[1] | b_[1]
-                case "or", [a_, b_]:
+                case Linear.OR, _, [a_, b_]:
                     return a_[0] | b_[0], a_[1] & b_[1]
-                case "not", [a_]:
+                case _, Role.BITWISE, [a_]:
                     return a_[1], a_[0]
-                case "mov", [a_]:
+                case Linear.MOVE, _, [a_]:
                     return a_
         return self._none, self._none
 
@@ -191,11 +196,10 @@ class _Paths:
         return self._numbers[operand.name]
 
     def _computed(self, op: Op | None) -> _Numbers | None:
-        opcode = op.instruction.name.partition(".")[0] if op is not None else ""
-        if op is None or opcode not in _ARITHMETIC or op.form.has("hi") or "f" in op.form["type"]:
+        if op is None or op.form.row.linear not in _ARITHMETIC or op.form.has("hi") or "f" in op.form["type"]:
             return None
         sources = [self._number(source) for source in op.sources]
         if len(op.destinations) != 1 or any(source is None for source in sources):
             return None
-        result: _Numbers = _ARITHMETIC[opcode](*sources)
+        result: _Numbers = _ARITHMETIC[op.form.row.linear](*sources)
         return result if ((result >= 0) & (result < _MOST)).all() else None

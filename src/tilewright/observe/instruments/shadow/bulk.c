@@ -16,7 +16,7 @@
 
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
-void tw_shadow_fence(TW_WHERE, uint32_t mask);
+void tw_shadow_fence(TW_WHERE, uint32_t mask, uint32_t narrow);
 void tw_shadow_turns_cluster(TW_ACCESSES);
 void tw_shadow_arrived(struct tw_shadow_launch *launch, uint64_t number, const struct tw_outgoing *out, uint64_t start,
                        uint64_t bytes, uint64_t clock);
@@ -449,5 +449,5 @@ void tw_shadow_proxy_fence(TW_WHERE, uint32_t mask)
             join_clocks(there, ahead_there(of, mine, w, rank, false));
     }
     proxied->of[w] = (uint32_t)++mine->clocks[w].now;
-    tw_shadow_fence(slot, warp, launch, block, counters, row, mask);
+    tw_shadow_fence(slot, warp, launch, block, counters, row, mask, 0);
 }

@@ -12,7 +12,7 @@
 
 #include "clusters.h"
 
-void tw_shadow_fence(TW_WHERE, uint32_t mask);
+void tw_shadow_fence(TW_WHERE, uint32_t mask, uint32_t narrow);
 void tw_shadow_sent_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot,
                           const struct tw_shadow_block *block, uint32_t rank);
 
@@ -186,7 +186,7 @@ void tw_shadow_init_fence(TW_WHERE, uint32_t mask)
     struct tw_shadow_block *mine = block;
     if (of->far_at)
         far_part(of, mine)->fenced.of[warp->index] = (uint32_t)++mine->clocks[warp->index].now;
-    tw_shadow_fence(slot, warp, launch, block, counters, row, mask);
+    tw_shadow_fence(slot, warp, launch, block, counters, row, mask, 0);
 }
 
 // How often a lane has arrived at the cluster's barrier: once less than its warp if other lanes arrived before it.
