@@ -86,7 +86,8 @@ try:
     add((1000,), (128,), (x, x, y, 1_000_000))
 except cupy.cuda.driver.CUDADriverError as error:
     print(error)
-for work in (lambda: x.reshape(10, 10) @ x.reshape(10, 10), lambda: cupy.fft.fft(x)):
+from cupy.cuda import cublas
+for work in (lambda: cublas.sgemv, lambda: cupy.fft.fft(x)):
     try:
         work()
     except Exception as error:
@@ -96,9 +97,44 @@ for work in (lambda: x.reshape(10, 10) @ x.reshape(10, 10), lambda: cupy.fft.fft
     first, *others = found.stdout.splitlines()
     assert "an illegal memory access was encountered: add: out of bounds global" in first
     assert "script.py:8" in first
-    for line, name in zip(others, ("cuBLAS", "cuFFT"), strict=True):
+    for line, name in zip(others, ("sgemv of cuBLAS", "cuFFT"), strict=True):
         assert name in line
         assert "machine code" in line
+
+
+def test_products_agree_with_numpy(tmp_path: Path) -> None:
+    text = """
+import itertools
+
+def made(shape, dtype):
+    values = np.random.default_rng(1).integers(-9, 9, shape)
+    return cupy.asarray((values + 1j * values[..., ::-1] if dtype in "FD" else values).astype(dtype))
+
+shapes = [((4,), (4,)), ((3, 4), (4,)), ((5, 8), (8, 3)), ((2, 5, 4), (2, 4, 3)), ((2, 1, 5, 4), (3, 4, 7))]
+for dtype, (left, right) in [*itertools.product("efD", shapes), *zip("HbdF", shapes[1:])]:
+    a, b = made(left, dtype), made(right, dtype)
+    expected = a.get() @ b.get()
+    assert (a @ b).dtype == expected.dtype
+    assert np.array_equal((a @ b).get(), expected), (dtype, left, right)
+    if len(left) == 2 == len(right):
+        assert np.array_equal((a.T.copy().T @ b.T.copy().T).get(), expected), (dtype, left, right)
+        out = cupy.empty(expected.shape, dtype)
+        assert np.array_equal(cupy.matmul(a, b, out=out).get(), expected)
+a, b, ones = made((3, 4), "F"), made((2, 4), "F"), cupy.ones((3, 2), "F", order="F")
+z = cupy.cublas.gemm("N", "H", a, b, alpha=2, beta=3, out=ones)
+assert np.array_equal(z.get(), 2 * a.get() @ b.get().conj().T + 3)
+print("done")
+"""
+    found = ran(tmp_path, "run", "import cupy.cublas\n" + GUARDED + text)
+    assert found.stdout == "done\n", found.stdout + found.stderr
+
+
+def test_products_of_unset_memory_are_findings(tmp_path: Path) -> None:
+    text = "\nunset = cupy.empty((4, 4), 'f4')\nz = unset @ x[:16].reshape(4, 4)\n"
+    found = ran(tmp_path, "check", GUARDED + text)
+    assert "TW205" in found.stdout, found.stdout
+    assert "script.py:16" in found.stdout
+    assert ran(tmp_path, "check", GUARDED + text.replace("empty", "ones")).returncode == 0
 
 
 def test_graphs_have_kernels_and_products(tmp_path: Path) -> None:

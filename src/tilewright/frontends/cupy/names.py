@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from tilewright.errors import DeviceError
 from tilewright.frontends import vendor_libraries
+from tilewright.frontends.cupy.products import HostProducts
 from tilewright.frontends.cupy.random_numbers import HostGenerators
 from tilewright.frontends.cupy.sorting import HostSorting
 from tilewright.frontends.kernel_sources import at_its_lines
@@ -41,9 +42,9 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield _COMPILER, "compile_using_nvcc", _to_ptx(compiler.compile_using_nvcc)
     cupy = importlib.import_module("cupy")
     yield "cupy", "from_dlpack", _from_dlpack(cupy.from_dlpack, cupy.asarray)
-    numbers = HostGenerators(gpu)
+    own = {"curand": HostGenerators(gpu), "cublas": HostProducts(gpu)}
     for package in ("cupy_backends.cuda.libs", "cupy.cuda"):
-        yield package, "__getattr__", _libraries(importlib.import_module(package).__getattr__, numbers)
+        yield package, "__getattr__", _libraries(importlib.import_module(package).__getattr__, own)
     yield from (("cupy.cuda.thrust", name, function) for name, function in HostSorting(gpu).functions().items())
     for module, names in _MACHINE_CODE.items():
         for name in names:
@@ -85,12 +86,12 @@ def _from_dlpack(original: Callable[..., Any], as_array: Callable[[Any], Any]) -
     return read
 
 
-def _libraries(original: Callable[[str], Any], numbers: HostGenerators) -> Callable[[str], Any]:
-    """Replaces the function that loads CuPy's modules for the vendor's libraries."""
+def _libraries(original: Callable[[str], Any], own: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Replaces the function that loads CuPy's modules for the vendor's libraries; some are ours."""
 
     def library(name: str) -> Any:
-        if name == "curand":
-            return numbers
+        if name in own:
+            return own[name]
         if library_name := vendor_libraries.LIBRARIES.get(name):
             raise ImportError(
                 f"{library_name} is machine code for GPUs, but the simulated GPU runs PTX; use your own kernels, or "

@@ -5,17 +5,13 @@ Like those, it sorts along the last axis, keeps the order of equal elements, and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tilewright.frontends.cupy.host_arrays import array_at, read, write
 from tilewright.simulate.device.gpu import SimulatedGpu
-
-Array = npt.NDArray[Any]
 
 
 class HostSorting:
@@ -34,31 +30,17 @@ class HostSorting:
     def sort(self, dtype: Any, data_start: int, keys_start: int, shape: Sequence[int]) -> None:
         """Sort an array in place."""
         with self._gpu.call():
-            data = self._at(data_start, dtype, shape)
-            self._write(data_start, data, np.sort(data, kind="stable"))
+            data = array_at(self._gpu, data_start, dtype, shape)
+            write(self._gpu, data, np.sort(read(self._gpu, data), kind="stable"))
 
     def argsort(self, dtype: Any, idx_start: int, data_start: int, keys_start: int, shape: Sequence[int]) -> None:
         """The indices that sort an array."""
         with self._gpu.call():
-            found = np.argsort(self._at(data_start, dtype, shape), kind="stable")
-            self._write(idx_start, self._at(idx_start, np.intp, shape), found)
+            found = np.argsort(read(self._gpu, array_at(self._gpu, data_start, dtype, shape)), kind="stable")
+            write(self._gpu, array_at(self._gpu, idx_start, np.intp, shape), found)
 
     def lexsort(self, dtype: Any, idx_start: int, keys_start: int, k: int, n: int) -> None:
         """The indices that sort by several keys; the last key is the primary one."""
         with self._gpu.call():
-            found = np.lexsort(self._at(keys_start, dtype, (k, n)))
-            self._write(idx_start, self._at(idx_start, np.intp, (n,)), found)
-
-    def _at(self, address: int, dtype: Any, shape: Sequence[int]) -> Array:
-        """The array at a device address, which is a host address too."""
-        kind = np.dtype(dtype)
-        self._gpu.check_range(address, math.prod(shape) * kind.itemsize)
-        self._gpu.used([address])
-        described = {"data": (address, False), "shape": tuple(shape), "typestr": kind.str, "version": 3}
-        return np.asarray(SimpleNamespace(__array_interface__=described))
-
-    def _write(self, address: int, target: Array, values: Array) -> None:
-        self._gpu.changes([address])
-        target[...] = values
-        if target.nbytes:
-            self._gpu.wrote(address, target.nbytes)
+            found = np.lexsort(read(self._gpu, array_at(self._gpu, keys_start, dtype, (k, n))))
+            write(self._gpu, array_at(self._gpu, idx_start, np.intp, (n,)), found)
