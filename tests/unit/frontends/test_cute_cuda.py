@@ -102,13 +102,17 @@ print(testing.benchmark(compiled, kernel_arguments=testing.JitArguments(*given))
 """
 
 
-@pytest.mark.parametrize(("gpu", "target"), [("a100", "sm_80"), ("h100", "sm_90a")])
-def test_a_product_on_tensor_cores(tmp_path: Path, gpu: str, target: str) -> None:
+@pytest.mark.parametrize(("command", "gpu", "target", "says"), [
+    ("run", "a100", "sm_80", ""), ("check", "h100", "sm_90a", "no findings in 1 launch"),
+    ("profile", "h100", "sm_90a", "cute.gemm(tiled, total, in_a, in_b, total)"),
+])  # fmt: skip
+def test_a_product_on_tensor_cores(tmp_path: Path, command: str, gpu: str, target: str, says: str) -> None:
     script = tmp_path / "product.py"
     script.write_text(PRODUCT)
-    command = [sys.executable, "-m", "tilewright", "check", "--gpu", gpu, str(script), "2"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.stdout.startswith(f"{target} 4\n") and "no findings in 1 launch" in ran.stdout, ran.stdout + ran.stderr
+    words = [sys.executable, "-m", "tilewright", command, "--gpu", gpu, str(script), "2"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.stdout.startswith(f"{target} 4\n") and says in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == 0
 
 
 def checked(tmp_path: Path, *argument: str) -> str:

@@ -243,12 +243,12 @@ def test_kernels_that_torch_compiles_from_text(gpu: SimulatedGpu) -> None:
     if not hasattr(torch.cuda, "_compile_kernel") or not torch.version.cuda:
         pytest.skip("not run: this torch compiles no kernels")
     text = (
-        'extern "C" __global__ void add(float *x, float step, int n) '
+        'extern "C" __global__ void add(float *x, int step, int n) '
         "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += step; }"
     )
     add, x, pinned = torch.cuda._compile_kernel(text, "add"), torch.ones(100, device="cuda"), torch.ones(3).pin_memory()
-    add((1, 1, 1), (128, 1, 1), (x, 2.0, 100), stream=torch.cuda.Stream())
-    add((1, 1, 1), (32, 1, 1), (pinned, 3.0, 2))
+    add((1, 1, 1), (128, 1, 1), (x, 2, 100), stream=torch.cuda.Stream())
+    add((1, 1, 1), (32, 1, 1), (pinned, 3, 2))
     assert x.tolist() == [3] * 100 and pinned.tolist() == [4, 4, 1]
     with pytest.raises(ValueError, match="pinned CPU tensors"):
         add((1, 1, 1), (32, 1, 1), (torch.ones(3), 3.0, 2))

@@ -342,13 +342,15 @@ def test_a_child_process_has_a_gpu_too(tmp_path: Path) -> None:
     assert ran.stdout == "cuda:0 4950\n", ran.stdout + ran.stderr
 
 
-def test_a_script_runs_unchanged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("command", "says"), [
+    ("check", "no findings in 1 launch"), ("profile", "tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)"),
+])  # fmt: skip
+def test_a_script_runs_unchanged(tmp_path: Path, command: str, says: str) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
-    ran = subprocess.run(
-        [sys.executable, "-m", "tilewright", "check", str(script)], capture_output=True, text=True, check=False
-    )
-    assert ran.stdout.startswith("cuda:0 4950\n") and "no findings in 1 launch" in ran.stdout, ran.stdout + ran.stderr
+    words = [sys.executable, "-m", "tilewright", command, str(script)]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.stdout.startswith("cuda:0 4950\n") and says in ran.stdout, ran.stdout + ran.stderr
     assert ran.returncode == 0
 
 

@@ -103,8 +103,21 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield "torch", "Tensor.cuda", _cuda
     yield "torch", "Tensor.type_as", lambda tensor, other: tensor.to(other)
     yield "torch.backends.cudnn", "is_acceptable", lambda tensor: False  # it is machine code
+    if hasattr(torch.cuda._utils, "_get_nvrtc_library"):
+        yield "torch.cuda._utils", "_get_nvrtc_library", _with_ptx(torch.cuda._utils._get_nvrtc_library)
     if hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
+
+
+def _with_ptx(load: Callable[[], Any]) -> Callable[[], Any]:
+    """NVRTC as torch loads it, but compiled code is PTX: newer releases of torch take machine code."""
+
+    def loaded() -> Any:
+        library = load()
+        library.nvrtcGetCUBINSize, library.nvrtcGetCUBIN = library.nvrtcGetPTXSize, library.nvrtcGetPTX
+        return library
+
+    return loaded
 
 
 def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
@@ -137,16 +150,20 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
 
 
 def _random() -> dict[str, Any]:
-    """Those for random numbers, which `torch.cuda.random` has too: the CPU's generator makes the device's."""
+    """Those for random numbers, which `torch.cuda.random` has too: the CPU's generator makes the device's.
+
+    Each is an object of its own: `torch._dynamo` refuses one function under two names of torch.
+    """
+    host = torch.default_generator
     return {
-        "manual_seed": torch.default_generator.manual_seed,
-        "get_rng_state": lambda device="cuda": torch.default_generator.get_state(),
-        "set_rng_state": lambda new_state, device="cuda": torch.default_generator.set_state(new_state),
-        "initial_seed": torch.default_generator.initial_seed,
-        "seed": torch.default_generator.seed,
-        "seed_all": torch.default_generator.seed,
-        "get_rng_state_all": lambda: [torch.default_generator.get_state()],
-        "set_rng_state_all": lambda new_states: torch.default_generator.set_state(new_states[0]),
+        "manual_seed": functools.partial(host.manual_seed),
+        "get_rng_state": lambda device="cuda": host.get_state(),
+        "set_rng_state": lambda new_state, device="cuda": host.set_state(new_state),
+        "initial_seed": functools.partial(host.initial_seed),
+        "seed": functools.partial(host.seed),
+        "seed_all": functools.partial(host.seed),
+        "get_rng_state_all": lambda: [host.get_state()],
+        "set_rng_state_all": lambda new_states: host.set_state(new_states[0]),
         "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which the device uses
     }
 

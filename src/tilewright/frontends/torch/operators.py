@@ -5,6 +5,7 @@ Source: PyTorch, "Custom Python Operators" and `torch.library`.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -25,7 +26,14 @@ def is_programs_own(operation: Any) -> bool:
     namespace, _, name = operation.name().partition("::")
     if namespace == "aten" and name in FACTORIES:
         return False
-    return any(f"{namespace}/{name}/{key}" in torch.library._impls for key in _KEYS)
+    found = [key for key in (f"{namespace}/{name}/{key}" for key in _KEYS) if key in torch.library._impls]
+    return bool(found) and not _torchs_own().issuperset(found)
+
+
+def _torchs_own() -> set[str]:
+    """Kernels that torch itself registers from Python, for GPUs alone, in place of some of its C++ ones."""
+    libraries = getattr(sys.modules.get("torch._native.registry"), "_aten_override_libs", {})
+    return {key for library in libraries.values() for key in library._op_impls}
 
 
 def run(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -16,9 +16,10 @@ from tilewright.errors import MissingExtraError
 from tilewright.ground import installation
 
 _NUMBA_CUDA = "numba.cuda"
-#: The library of a module of the bindings: pip's package, and how the file's name begins.
+#: The libraries of a module of the bindings: pip's package, and how the files' names begin. NVRTC looks for its other
+#: one where the system has libraries, unless the process has loaded it; not all releases look in their own folder.
 _VENDOR_LIBRARIES = {
-    "cuda.bindings.nvrtc": ("nvidia-cuda-nvrtc", "libnvrtc.so."),
+    "cuda.bindings.nvrtc": ("nvidia-cuda-nvrtc", "libnvrtc.so.", "libnvrtc-builtins.so."),
     "cuda.bindings.nvjitlink": ("nvidia-nvjitlink", "libnvJitLink.so."),
 }
 #: The package of a module with another name.
@@ -44,7 +45,7 @@ def require(module: str, purpose: str) -> Any:
 
 
 def with_vendor_library(module: str, purpose: str) -> Any:
-    """A module of NVIDIA's bindings, with the library of pip's own package.
+    """A module of NVIDIA's bindings, with the libraries of pip's own package.
 
     The bindings take whichever release the process has loaded, and torch's wheels may load an older one.
 
@@ -55,11 +56,11 @@ def with_vendor_library(module: str, purpose: str) -> Any:
 
 
 @functools.cache
-def _load(package: str, library: str) -> None:
+def _load(package: str, *libraries: str) -> None:
     with contextlib.suppress(metadata.PackageNotFoundError, OSError):  # then the bindings say what is missing
         files = metadata.files(package) or ()
         for file in files:
-            if file.name.startswith(library):
+            if file.name.startswith(libraries):
                 ctypes.CDLL(str(file.locate()))
 
 

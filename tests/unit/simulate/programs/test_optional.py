@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,3 +28,13 @@ def test_numba_s_own_cuda_is_not_mistaken_for_numba_cuda(monkeypatch: pytest.Mon
     monkeypatch.setattr(importlib.util, "find_spec", finding)
     with pytest.raises(MissingExtraError, match=r"needs numba-cuda, but numba\.cuda is Numba's own .*environment"):
         optional.require("numba.cuda", "This")
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="files of a process are listed as Linux lists them")
+def test_nvrtc_has_its_other_library_whatever_the_program_imports() -> None:
+    """Some releases do not look for it in their own folder, and torch, which loads it, need not be imported."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="not run: the compilers extra is not installed")
+    text = f"from {optional.__name__} import with_vendor_library as load; load('cuda.bindings.nvrtc', 'This'); "
+    text += "print(open('/proc/self/maps').read().count('libnvrtc-builtins.so') > 0)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
