@@ -183,11 +183,12 @@ class HostProducts:
 
 def _dtype(kind: int) -> np.dtype[Any]:
     """The elements of a `cudaDataType`."""
-    if kind == _BFLOAT16:
-        import ml_dtypes
+    if kind != _BFLOAT16:
+        return np.dtype(_DTYPES[kind])
+    import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(_DTYPES[kind])
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 def _sums(result: np.dtype[Any], compute: int) -> np.dtype[Any]:
