@@ -36,6 +36,7 @@ INSTRUCTIONS = {
     "TW306": rf"{_SHARED}|cp\.async|(ld|st)\.global",
     "TW307": _SHARED,
     "TW308": _SHARED,
+    "TW310": r"ld\S*\.nc\b",
     "TW401": r"bar(rier)?\.sync",
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",

@@ -93,6 +93,26 @@ static void test_blocks_race_unless_they_store_the_same_or_are_strong(void)
     }
 }
 
+// A load through the non-coherent cache is a defect after any write in the launch, its own thread's and one that a
+// barrier orders before it too; before the first write it is none.
+static void test_read_only_loads_race_with_every_write_before_them(void)
+{
+    const uint32_t read_only = TW_READS | TW_IS_READ_ONLY;
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        clear(TW_READABLE | TW_WRITABLE);
+        struct shadow *s = block_of_launch(1, 0);
+        access_global(s, &s->launch, 4, read_only);
+        access_global(s, &s->launch, 4, TW_WRITES);
+        CHECK(findings(s, EVERY) == 0);
+        if (turn == 1)
+            synchronise(s);
+        access_global(s, &s->launch, turn == 1 ? 0 : 4, turn == 2 ? (uint32_t)TW_READS : read_only);
+        CHECK(findings(s, TW_GLOBAL_READ_ONLY) == (turn < 2 ? TW_LANES : 0) &&
+              findings(s, EVERY) == findings(s, TW_GLOBAL_READ_ONLY));
+        free(s);
+    }
+}
+
 static void test_the_quick_test_passes_what_other_blocks_have_read(void)
 {
     for (uint32_t cell_bytes = 1; cell_bytes <= 4; cell_bytes *= 2) {
@@ -188,6 +208,7 @@ int main(void)
 {
     test_states_of_bytes();
     test_blocks_race_unless_they_store_the_same_or_are_strong();
+    test_read_only_loads_race_with_every_write_before_them();
     test_the_quick_test_passes_what_other_blocks_have_read();
     test_cells_are_quiet_until_they_are_written();
     test_a_read_and_a_write_that_meet_are_always_seen();

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tilewright.ground.native.bitcode import bitcode
 from tilewright.observe.instruments.shadow import records
-from tilewright.observe.instruments.shadow.cells import NARROW, READS, RELEASES, SHARED, STRONG, WRITES
+from tilewright.observe.instruments.shadow.cells import NARROW, READ_ONLY, READS, RELEASES, SHARED, STRONG, WRITES
 from tilewright.observe.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
 from tilewright.simulate.events import CFunction, EventKind, Handler, Site, words
 from tilewright.simulate.isa import Role, role_of, table
@@ -42,7 +42,7 @@ def how(site: Site) -> int:
     if site.access == "atomic":
         return READS | WRITES | STRONG | narrow
     strong = STRONG | narrow if any(part in _STRONG for part in parts) else 0
-    return strong | (WRITES if site.access == "store" else READS)
+    return strong | (READ_ONLY if "nc" in parts else 0) | (WRITES if site.access == "store" else READS)
 
 
 def is_narrow(opcode: str) -> bool:
@@ -87,7 +87,7 @@ def idle(site: Site, lanes: tuple[int, ...]) -> Handler:
     """The handler of a load of global memory that these lanes of each warp do not use."""
     name = f"tw.memory.idle.{hashlib.sha256(repr((site.opcode, lanes)).encode()).hexdigest()[:16]}"
     function = CFunction("tw_shadow_idle_global", EventKind.ACCESS, PARTS)
-    constants = ["ptr null", f"i32 {READS}", f"i32 {_element_bytes(site)}", "i32 0", f"ptr @{name}.lanes"]
+    constants = ["ptr null", f"i32 {how(site)}", f"i32 {_element_bytes(site)}", "i32 0", f"ptr @{name}.lanes"]
     return function.handler(name, constants, f"\n@{name}.lanes = internal constant {words(lanes)}, align 16")
 
 
@@ -141,7 +141,9 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
     sizes = [site.bytes_per_lane for site in sites]
     # inactive lanes may have other offsets; a misaligned access is a fault anyway
     aligned = all(o % size == 0 for lanes, size in zip(offsets, sizes, strict=True) for o in lanes)
-    if space == "local" or does & STRONG or not aligned or (space == "global" and does != READS):
+    if space == "local" or does & STRONG or not aligned or (space == "global" and does & ~READ_ONLY != READS):
+        return None
+    if any(how(site) != does for site in sites):
         return None
     first = offsets[0][0]
     offsets = [tuple(o - first for o in lanes) for lanes in offsets]  # one handler for every first offset

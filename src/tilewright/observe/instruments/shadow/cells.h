@@ -105,6 +105,7 @@ enum tw_defect {
     TW_AWAY_LATE = 18,
     TW_GLOBAL_IN_FLIGHT = 19,
     TW_AWAY_SENT = 20,
+    TW_GLOBAL_READ_ONLY = 21,
     TW_SHARED_OBJECT = 32,
     TW_SHARED_ARRIVED = 33,
     TW_MBARRIER_UNSET = 34,
@@ -192,6 +193,7 @@ enum tw_access_bits {
     TW_IS_COPY = 8,  // it writes later
     TW_BY_WARP = 16,  // its lanes count as their warp, because each reads a part of one operand
     TW_IS_NARROW = 32,  // its scope is its own block, so it is strong against accesses of that block alone
+    TW_IS_READ_ONLY = 64,  // it loads through the non-coherent cache, for memory that the launch does not write
 };
 
 // Calls of orders.py: one question, and events. TW_RELEASES and TW_IN_SHARED are further bits of an access: it

@@ -38,6 +38,7 @@ _CODES = {
     cells.AWAY_SENT: "TW108",
     cells.SHARED_IN_FLIGHT: "TW306",
     cells.GLOBAL_IN_FLIGHT: "TW306",
+    cells.GLOBAL_READ_ONLY: "TW310",
     cells.SHARED_SOURCE: "TW306",
     cells.NOT_FENCED: "TW412",
     cells.DESCRIPTOR: "TW415",
@@ -75,6 +76,11 @@ UNSET = {
     "TW202": ("TW301", "TW304", "TW308", "TW306", "TW307", "TW411"),
     "TW203": (),
 }
+#: The same of every finding that a race at its line explains: a load through the non-coherent cache is one only if the
+#: write came first, which a race leaves to chance.
+_EXPLAINED = UNSET | {"TW310": ("TW302", "TW303", "TW304", "TW306")}
+#: Codes of accesses of global memory among them.
+_IN_GLOBAL = ("TW201", "TW310")
 
 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
@@ -100,6 +106,10 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         details |= {"scoped": scoped[0]} if code == "TW303" and scoped else {}
         if other is not None:
             details["pairs"] = [[site.ptx_line, other.ptx_line, details["access"], details["other_access"]]]
+    if code == "TW310":
+        other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
+        details |= {"other_access": "write", "others": [_line(other)] if other is not None else []}
+        details |= _other_thread(record, facts)
     details |= _of_mbarrier(record, sites)
     details["bytes"] = site.bytes_per_lane
     return recorded(code, record, site, facts, kernel, details)
@@ -221,7 +231,7 @@ def settled(findings: list[Finding]) -> list[Finding]:
             unknown = one.code == "TW306" and not one.details["others"] and one.where in copies
             if not unknown and one.code == best[_place(one)]:
                 races.setdefault(_place(one), []).append(one)
-        elif not any((race, one.code == "TW201", one.where) in racing for race in UNSET.get(one.code, ())):
+        elif not any((race, one.code in _IN_GLOBAL, one.where) in racing for race in _EXPLAINED.get(one.code, ())):
             kept.append(one)
     return [*kept, *(_as_one(group) for group in races.values())]
 

@@ -214,6 +214,8 @@ static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
     uint32_t kind = race_of(me, written, me->strong);
     if (kind && !stores_the_same(me, cell, written))
         report(me, kind, written, true);
+    else if (me->read_only && written)  // whatever orders the two: its cache may hold what was there before
+        report(me, TW_GLOBAL_READ_ONLY, written, true);
     kind = race_of(me, seen, me->strong);
     if (kind)
         report(me, kind, seen, false);
@@ -283,7 +285,7 @@ __attribute__((noinline)) void tw_shadow_turns_global(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  order_bits);
-    bool simple = how == TW_READS && bytes == me.launch->cell_bytes;
+    bool simple = (how & ~(uint32_t)TW_IS_READ_ONLY) == TW_READS && bytes == me.launch->cell_bytes;
     if (me.narrow && row < TW_SITE_MAX)
         __atomic_fetch_or(&me.launch->narrow[row / 64], (uint64_t)1 << row % 64, __ATOMIC_RELAXED);
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {

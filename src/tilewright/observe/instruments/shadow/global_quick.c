@@ -192,7 +192,7 @@ void tw_shadow_free_global(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  order_bits);
-    if (mask == UINT32_MAX && how == TW_READS && reads_runs(&me))
+    if (mask == UINT32_MAX && (how & ~(uint32_t)TW_IS_READ_ONLY) == TW_READS && reads_runs(&me))
         return;
     foresee(&me);
     tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,

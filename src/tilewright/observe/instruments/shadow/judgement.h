@@ -50,6 +50,7 @@ struct access {
     uint32_t copies;
     uint32_t by_warp;
     uint32_t narrow;
+    uint32_t read_only;
     uint32_t rank;  // of the block in its cluster
     uint32_t away;  // the rank of the block whose shared memory it accesses, which may be another
 };
@@ -80,6 +81,7 @@ static inline struct access access_of(TW_ACCESSES)
         .copies = (how & TW_IS_COPY) != 0,
         .by_warp = (how & TW_BY_WARP) != 0,
         .narrow = (how & TW_IS_NARROW) != 0,
+        .read_only = (how & TW_IS_READ_ONLY) != 0,
         .rank = rank,
         .away = rank,
     };
