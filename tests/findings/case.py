@@ -173,6 +173,8 @@ class Case:
         Which GPU it needs, where another than the default one.
     cooperative : bool
         Whether blocks can wait for each other.
+    strict : bool
+        Whether it is checked with `strict`.
     defective : bool
         The `finds:` comments of the file are about this case; every other case must give no finding.
     finds : mapping of str to tuple of str
@@ -191,6 +193,7 @@ class Case:
     unwritten: tuple[int, ...] = ()
     gpu: str | None = None
     cooperative: bool = False
+    strict: bool = False
     defective: bool = False
     finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

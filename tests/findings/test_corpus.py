@@ -37,6 +37,8 @@ INSTRUCTIONS = {
     "TW307": _SHARED,
     "TW308": _SHARED,
     "TW310": r"ld\S*\.nc\b",
+    "TW311": r"(ld|st)\.volatile",
+    "TW312": r"st\.(shared|global)",
     "TW401": r"bar(rier)?\.sync",
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",

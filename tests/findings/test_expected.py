@@ -26,7 +26,7 @@ def found(case: Case, seed: int | None = None) -> set[tuple[str, int, str]]:
     arguments, before = case.device_arguments(Memory())
     findings = tw.check(
         case.launchable(), case.grid, case.block, arguments, shared_bytes=case.shared_bytes, seed=seed,
-        gpu=case.gpu, cooperative=case.cooperative,
+        gpu=case.gpu, cooperative=case.cooperative, strict=case.strict,
     )  # fmt: skip
     if not case.defective:
         case.compare(arguments, before, f"checked, seed {seed}")

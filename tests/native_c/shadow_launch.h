@@ -62,14 +62,20 @@ static inline void synchronise(struct shadow *s)
     }
 }
 
-// How many findings of a kind there are, or of every kind.
-static inline uint64_t findings(const struct shadow *s, int32_t kind)
+// How many findings of a kind there are, or of every kind; with `strict` of those that only `--strict` reports.
+static inline uint64_t findings_of(const struct shadow *s, int32_t kind, uint64_t strict)
 {
     uint64_t count = 0;
     for (uint32_t i = 0; i < TW_RECORDS; i++)
-        if (s->table[i].kind && (kind == EVERY || s->table[i].kind == (uint64_t)kind))
+        if (s->table[i].kind && (kind == EVERY || s->table[i].kind == (uint64_t)kind) &&
+            (s->table[i].wrote & (TW_ONE_VALUE | TW_LOCKSTEP)) == strict)
             count += s->table[i].count;
     return count;
+}
+
+static inline uint64_t findings(const struct shadow *s, int32_t kind)
+{
+    return findings_of(s, kind, 0);
 }
 
 static inline void lanes_from(uint64_t *addresses, uint64_t first, uint64_t step)

@@ -88,6 +88,7 @@ static void test_blocks_race_unless_they_store_the_same_or_are_strong(void)
         values[8] = turn == 1 ? 4 : 3;  // of lane 2
         access_global(other, &other->launch, 4, how);
         CHECK(findings(one, TW_GLOBAL_BLOCKS) == (turn == 1) && findings(one, EVERY) == (turn == 1));
+        CHECK((findings_of(one, TW_GLOBAL_BLOCKS, TW_ONE_VALUE) > 0) == (turn < 2));
         free(one);
         free(other);
     }
@@ -109,6 +110,22 @@ static void test_read_only_loads_race_with_every_write_before_them(void)
         access_global(s, &s->launch, turn == 1 ? 0 : 4, turn == 2 ? (uint32_t)TW_READS : read_only);
         CHECK(findings(s, TW_GLOBAL_READ_ONLY) == (turn < 2 ? TW_LANES : 0) &&
               findings(s, EVERY) == findings(s, TW_GLOBAL_READ_ONLY));
+        free(s);
+    }
+}
+
+// All lanes write one place and read it, both volatile: those that follow the last writer read what another lane wrote.
+static void test_volatile_accesses_of_a_warp_are_ordered_by_lockstep_alone(void)
+{
+    const uint32_t strong = TW_IS_STRONG | TW_IS_VOLATILE;
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        clear(TW_READABLE | TW_WRITABLE);
+        struct shadow *s = block_of_launch(1, 0);
+        access_global(s, &s->launch, 0, TW_WRITES | strong);
+        if (turn)
+            synchronise(s);
+        access_global(s, &s->launch, 0, TW_READS | strong);
+        CHECK((findings_of(s, TW_GLOBAL_LANES, TW_LOCKSTEP) > 0) == !turn && findings(s, EVERY) == 0);
         free(s);
     }
 }
@@ -209,6 +226,7 @@ int main(void)
     test_states_of_bytes();
     test_blocks_race_unless_they_store_the_same_or_are_strong();
     test_read_only_loads_race_with_every_write_before_them();
+    test_volatile_accesses_of_a_warp_are_ordered_by_lockstep_alone();
     test_the_quick_test_passes_what_other_blocks_have_read();
     test_cells_are_quiet_until_they_are_written();
     test_a_read_and_a_write_that_meet_are_always_seen();

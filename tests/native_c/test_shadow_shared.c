@@ -1,4 +1,4 @@
-// Shadow memory of shared and local memory, driven access by access.
+// Shadow memory of shared memory, and records, driven access by access.
 
 #include "shadow_launch.h"
 #include "observe/instruments/shadow/shared.c"
@@ -69,6 +69,29 @@ static void test_lanes_of_a_warp_race_unless_they_write_the_same(void)
         stored[4] = other;  // of lane 1
         access_shared(s, 0, 3, 0, 0, TW_WRITES);
         CHECK(findings(s, TW_SHARED_LANES) == (other == 1 ? 0 : 1));
+        CHECK(findings_of(s, TW_SHARED_LANES, TW_ONE_VALUE) == (other == 1 ? 1 : 0));
+        free(s);
+    }
+}
+
+// Lane 1 reads what lane 0 has written, and lane 0 writes there again: both volatile, without and with a barrier.
+static void test_volatile_accesses_of_a_warp_are_ordered_by_lockstep_alone(void)
+{
+    const uint32_t strong = TW_IS_STRONG | TW_IS_VOLATILE;
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        struct shadow *s = fresh(0);
+        memset(stored, 1, sizeof stored);
+        access_shared(s, 0, 1, 0, 0, TW_WRITES | strong);
+        if (turn == 1)
+            synchronise(s);
+        access_shared(s, 0, 2, 0, 0, TW_READS | (turn == 2 ? (uint32_t)TW_IS_STRONG : strong));
+        CHECK(findings_of(s, TW_SHARED_LANES, TW_LOCKSTEP) == (turn == 0));
+        if (turn == 1)
+            synchronise(s);
+        access_shared(s, 0, 1, 0, 0, TW_WRITES | strong);
+        CHECK(findings_of(s, TW_SHARED_LANES, TW_LOCKSTEP) == (turn == 0 ? 2 : turn == 1 ? 0 : 1));
+        access_shared(s, 1, 1, 0, 0, TW_READS | strong);  // another warp: that may be a flag
+        CHECK(findings_of(s, EVERY, TW_LOCKSTEP) < 3 && findings(s, EVERY) == 0);
         free(s);
     }
 }
@@ -148,29 +171,6 @@ static void test_the_quick_test_passes_only_where_nothing_is_wrong(void)
     CHECK(passed > 1000 && failed > 300);
 }
 
-static void test_local_memory(void)
-{
-    struct shadow *s = fresh(0);
-    uint64_t addresses[TW_LANES];
-    uint8_t *states = (uint8_t *)s->reads;
-    s->launch.local_states = s->launch.shared_reads;
-    s->launch.local_bytes = 8;
-    for (uint32_t i = 0; i < CELLS * sizeof *s->reads; i++)
-        states[i] = i % 8 < 6 ? 0 : UINT8_MAX;  // a variable of six bytes a thread
-    lanes_from(addresses, 0, 0);
-    for (uint32_t turn = 0; turn < 3; turn++) {
-        uint32_t how = turn == 1 ? TW_WRITES : TW_READS;
-        tw_shadow_turns_local(&s->slot, &s->warps[0], &s->launch, s->of, 0, turn, UINT32_MAX, addresses, 2,
-                              how == TW_WRITES ? stored : 0, how, 2, 0);
-    }
-    CHECK(findings(s, TW_LOCAL_UNWRITTEN) == 32);
-    addresses[3] = 5;
-    tw_shadow_turns_local(&s->slot, &s->warps[0], &s->launch, s->of, 0, 3, UINT32_MAX, addresses, 2, stored, TW_WRITES,
-                          2, 0);
-    CHECK(findings(s, TW_LOCAL_OUTSIDE) == 1 && findings(s, EVERY) == 33);
-    free(s);
-}
-
 static void test_records_keep_the_lowest_place_and_count_what_is_lost(void)
 {
     struct shadow *s = fresh(0);
@@ -193,10 +193,10 @@ int main(void)
     test_what_is_no_variable_or_not_written();
     test_a_barrier_orders_warps();
     test_lanes_of_a_warp_race_unless_they_write_the_same();
+    test_volatile_accesses_of_a_warp_are_ordered_by_lockstep_alone();
     test_several_readers_are_their_smallest_tile();
     test_a_settled_read_is_remembered_until_a_cell_changes();
     test_the_quick_test_passes_only_where_nothing_is_wrong();
-    test_local_memory();
     test_records_keep_the_lowest_place_and_count_what_is_lost();
     return 0;
 }

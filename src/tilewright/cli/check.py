@@ -26,6 +26,7 @@ def check(
     ctx: typer.Context,
     given: program.Given,
     ignore: Annotated[Names, option("--ignore")] = None,
+    strict: Annotated[bool, option("--strict")] = False,
     fail_on: Annotated[Text, option("--fail-on", "warning")] = None,
     format: Annotated[Names, option("--format", "text")] = None,
     json: Annotated[bool, option("--json")] = False,
@@ -64,7 +65,7 @@ def check(
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
     else:
         unwanted = suppressions.checked(values.words("--ignore", ignore), "--ignore")
-    checks = Checks(gpu=what.gpu, ignore=unwanted)
+    checks = Checks(gpu=what.gpu, ignore=unwanted, strict=strict or project.strict)
     quiet = formats.alone(forms)
     limits = what.limits or Limits.default()
     with _with_debug_code() if debug else contextlib.nullcontext():

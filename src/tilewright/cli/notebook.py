@@ -85,7 +85,7 @@ def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseExc
     form = next(iter(formats.chosen(options["format"] or ["text"], json=False)))
     form = values.one_of("--format", form, ("text", "brief"))
     unwanted = suppressions.checked(values.words("--ignore", options["ignore"]))
-    checks = Checks(gpu=_gpu(options), ignore=unwanted)
+    checks = Checks(gpu=_gpu(options), ignore=unwanted, strict=options["strict"])
     with _following(checks, options):
         raised = _run(shell, head, cell)
     parts = report.blocks(

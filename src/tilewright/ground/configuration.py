@@ -5,6 +5,7 @@
 gpu = "a100"
 limit = 60
 ignore = ["TW601"]
+strict = true
 fail-on = "error"
 format = ["text", "sarif=findings.sarif"]
 ```
@@ -42,6 +43,7 @@ class Project:
     seed: int | None = None  #: Seed of the order of blocks and warps.
     limit: float | None = None  #: Seconds after which a launch is stopped.
     ignore: tuple[str, ...] = ()  #: Codes of findings to leave out.
+    strict: bool = False  #: Whether races that are right on today's GPUs, or meant, are findings too.
     fail_on: FailOn | None = None  #: The least severity that makes a finding a failure.
     format: tuple[str, ...] = ()  #: Formats of the report, as `--format` takes them.
     file: Path | None = None  #: The file they come from.
@@ -61,6 +63,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "seed": (lambda value: type(value) is int and value >= 0, "a whole number of at least 0"),
     "limit": (lambda value: type(value) in (int, float) and value > 0, "seconds, more than 0"),
     "ignore": (_is_texts, 'a list of codes, such as ["TW601"]'),
+    "strict": (lambda value: type(value) is bool, "true or false"),
     "fail-on": (lambda value: value in FAIL_ON, f"one of {', '.join(FAIL_ON)}"),
     "format": (_is_texts, 'a form of the report, or a list, such as ["text", "sarif=findings.sarif"]'),
 }

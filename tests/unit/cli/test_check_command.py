@@ -230,7 +230,7 @@ def test_codes_are_listed(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> N
     [
         ((), "SCRIPT must name a Python program"),
         (("missing.py",), "missing.py"),
-        (("--ignore", "TW601,TW31", "x.py"), "--ignore: 'TW31' must be the code of a finding; did you mean TW301?"),
+        (("--ignore", "TW601,tw301", "x.py"), "--ignore: 'tw301' must be the code of a finding; did you mean TW301?"),
         (("--format", "sarif=no/folder/x", "x.py"), "--format sarif=FILE must name a file in a folder that exists"),
         (("--format", "sarif=", "x.py"), "--format sarif=FILE must name a file in a folder that exists"),
         (("--format", "xml", "x.py"), "--format must be one of text, brief, json, sarif, github (got 'xml')"),
@@ -261,6 +261,37 @@ def test_a_comment_with_an_unknown_code_is_reported_and_the_check_continues(tile
     assert done.status == 1
     assert [row["code"] for row in document["findings"]] == ["TW601"]
     assert [f"warning: {text}" for text in document["wrong_suppressions"]] == [warning]
+
+
+ONE_VALUE = """\
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def set_flag(flag):
+    flag[0] = 1
+
+set_flag[2, 32](np.zeros(1, np.int32))
+"""
+
+
+@pytest.mark.parametrize("format", ["text", "brief"])
+def test_what_strict_would_add_is_counted_in_a_line_and_changes_no_status(
+    tilewright: Run, tmp_path: Path, format: str
+) -> None:
+    program = tmp_path / "flag.py"
+    program.write_text(ONE_VALUE)
+    done = tilewright("check", "--format", format, program)
+    assert done.status == 0
+    assert done.out == "1 more with --strict: TW312 (like TW303)\nno findings in 1 launch of 1 kernel\n"
+    done = tilewright("check", "--strict", "--format", format, program)
+    assert done.status == 1
+    assert "TW312 warning" in done.out and "1 finding (1 warning)" in done.out and "more with" not in done.out
+    assert tilewright("check", "--strict", "--fail-on", "error", program).status == 0
+    program.write_text(ONE_VALUE.replace("= 1", "= 1  # tilewright: ignore[TW312]"))
+    assert (
+        tilewright("check", "--format", format, program).out == "no findings, 1 suppressed, in 1 launch of 1 kernel\n"
+    )
 
 
 def test_a_file_that_cannot_be_written_is_reported(tilewright: Run, program: Any, tmp_path: Path) -> None:

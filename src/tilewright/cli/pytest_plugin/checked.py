@@ -44,9 +44,11 @@ class CheckedTests:
     def __init__(self, config: pytest.Config, gpu_name: str) -> None:
         project = configuration.of(config.rootpath)
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
-        self.checks = Checks(gpu=gpu_name, ignore=unwanted)  #: The simulated GPU's observer.
+        #: The simulated GPU's observer.
+        self.checks = Checks(gpu=gpu_name, ignore=unwanted, strict=project.strict)
         self._failing = configuration.FAILURES[project.fail_on or "warning"]
         self._rest: list[str] = []  # shown at the end: findings of no test, and those that are not failures
+        self._held: list[Finding] = []  # what `strict` would add
         self._failed = False  # whether some of these are a failure
         self._tests = [_Test(0, "before the first test", frozenset())]
         self._ended = False
@@ -98,6 +100,7 @@ class CheckedTests:
     def _of_this(self, sifted: Sifted) -> list[Finding]:
         """The findings that fail the running test; others are kept for the end."""
         mine: list[Finding] = []
+        self._held += sifted.held
         for finding in sifted.findings:
             test = self._tests[bisect.bisect_right(self._tests, finding.launch, key=lambda one: one.first) - 1]
             if finding.code in test.ignored:
@@ -122,6 +125,8 @@ class CheckedTests:
         self._free_pending()
         self._ended = True
         self._of_this(self.checks.fresh(raised=False, ended=True))
+        if self._held:
+            self._rest.append(report.more(self._held, "strict = true"))
         if (output := getattr(session.config, "workeroutput", None)) is not None:
             output[_KEY] = (self._rest, self._failed)
         elif self._failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):

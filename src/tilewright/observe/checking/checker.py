@@ -16,6 +16,7 @@ from tilewright.errors import KernelError, LaunchError, PtxError
 from tilewright.observe.checking import copies, faults, finite, folded, hosts, launches, mending, suppressions
 from tilewright.observe.checking.coverage import Coverage
 from tilewright.observe.checking.static import (
+    carried,
     fences,
     idle,
     indices,
@@ -30,7 +31,7 @@ from tilewright.observe.checking.static import (
 from tilewright.observe.checking.static.values import Values
 from tilewright.observe.checking.suppressions import Sifted, Suppression
 from tilewright.observe.instruments.convergence import Convergence
-from tilewright.observe.instruments.findings import Finding, merged
+from tilewright.observe.instruments.findings import Finding, codes, merged
 from tilewright.observe.instruments.nonfinite import Nonfinite
 from tilewright.observe.instruments.shadow.cells import READABLE, ROW_GAP
 from tilewright.observe.instruments.shadow.found import UNSET
@@ -64,7 +65,7 @@ class Checks(Observer):
     """Gathers findings over all launches of a program.
 
     `gpu`: GPU whose limits apply, as `tilewright gpus` lists it; by default `TILEWRIGHT_GPU`, or else the H100.
-    `ignore`: codes to suppress.
+    `ignore`: codes to suppress. `strict`: whether to report races that are right on today's GPUs, or meant, too.
 
     Raises ArgumentValueError: there is no such GPU, or no such code.
 
@@ -76,7 +77,7 @@ class Checks(Observer):
     red_zones = True
     host_races = True
 
-    def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
+    def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = (), strict: bool = False) -> None:
         self.launches = 0  #: Launches so far, with the rejected ones.
         #: For each kernel, how many of its launches did not run to their end for a reason that is no finding.
         self.unchecked: Counter[str] = Counter()
@@ -85,6 +86,7 @@ class Checks(Observer):
         self._of_arrays: list[Finding] = []  # what that has found, until the launch has ended
         self._gpu = machine.chosen(gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
+        self._strict = strict
         self._found: list[Finding] = []
         self._kernels: dict[str, None] = {}
         self._files: dict[str, None] = {}
@@ -110,7 +112,7 @@ class Checks(Observer):
         found = merged(self._all)
         files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
         comments, wrong = suppressions.comments(files)
-        return suppressions.sift(found, [*self._ignored, *comments], wrong)
+        return suppressions.sift(found, [*self._ignored, *comments], wrong, strict=self._strict)
 
     @property
     def _all(self) -> list[Finding]:
@@ -165,7 +167,7 @@ class Checks(Observer):
         if not raised:
             rows = [row for row in rows if all(row is not other for other in self._raised)]
         comments, wrong = suppressions.comments(finding.source for finding in rows if finding.source)
-        return suppressions.sift(merged(rows), [*self._ignored, *comments], wrong)
+        return suppressions.sift(merged(rows), [*self._ignored, *comments], wrong, strict=self._strict)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -283,7 +285,7 @@ class Checks(Observer):
             found += self._lost.pop((launch.program.ptx, launch.program.entry), ())
             self._coverage.add(launch, results["touched"], read)
             found += copies.findings(launch, results["touched"])
-            if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
+            if read is not None and not any(map(_may_spread, found)):
                 nonfinite = finite.findings(launch, read, results["nonfinite"], results["touched"])
                 found += self._of_launch(nonfinite, launch, read)
         found += self._raised[raised_before:]
@@ -332,8 +334,10 @@ def _signs(ptx: str, entry: str) -> dict[int, bool]:
 @functools.lru_cache(maxsize=_KERNELS)
 def _memory_check(ptx: str, entry: str, name: str, block: tuple[int, int, int] | None) -> MemoryCheck:
     """The check of memory of a kernel, without the states of a launch; `block` is None if its PTX is malformed."""
-    unused = idle.threads(values.of_kernel(ptx, entry), block) if block is not None else None
-    return MemoryCheck(parsed(ptx), name, idle=unused)
+    if block is None:
+        return MemoryCheck(parsed(ptx), name)
+    read = values.of_kernel(ptx, entry)
+    return MemoryCheck(parsed(ptx), name, idle=idle.threads(read, block), carried=carried.of(read))
 
 
 @functools.lru_cache(maxsize=_KERNELS)
@@ -347,6 +351,11 @@ def _together(found: Sequence[Finding], unreached: Sequence[Finding]) -> list[Fi
     known = {finding.details.get("address") for finding in unreached}  # reported for the launch that left them out
     copies = [one for one in found if one.code != "TW205" or one.details["address"] not in known]
     return [*copies, *unreached]
+
+
+def _may_spread(finding: Finding) -> bool:
+    """Whether a finding can cause non-finite values."""
+    return finding.code.startswith(_CAUSES) and not codes()[finding.code].strict
 
 
 def _loaded_ahead(finding: Finding, read: Values | None) -> bool:

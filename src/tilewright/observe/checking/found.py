@@ -17,6 +17,8 @@ class Findings(Shown, tuple[Finding, ...]):
     findings : iterable of Finding
     launches, kernels : int
         How many launches, and of how many kernels, were checked.
+    held : iterable of Finding
+        Those that `strict` would add.
 
     Examples
     --------
@@ -29,11 +31,14 @@ class Findings(Shown, tuple[Finding, ...]):
 
     launches: int
     kernels: int
+    held: tuple[Finding, ...]
 
-    def __new__(cls, findings: Iterable[Finding], launches: int = 1, kernels: int = 1) -> Findings:
-        """Store the numbers of launches and kernels with the findings."""
+    def __new__(
+        cls, findings: Iterable[Finding], launches: int = 1, kernels: int = 1, held: Iterable[Finding] = ()
+    ) -> Findings:
+        """Store the numbers of launches and kernels, and what is held back, with the findings."""
         found = super().__new__(cls, tuple(findings))
-        found.launches, found.kernels = launches, kernels
+        found.launches, found.kernels, found.held = launches, kernels, tuple(held)
         return found
 
     @property

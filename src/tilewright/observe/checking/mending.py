@@ -22,7 +22,9 @@ from tilewright.simulate.ptx import tree
 from tilewright.simulate.translate.analysis.graph import Op
 
 #: Races, and what a barrier for them is called in `[words]`; between blocks there is none.
-_RACES = {"TW301": "barrier", "TW302": "barrier", "TW303": "fence", "TW304": "warp_barrier"}
+_RACES = {"TW301": "barrier", "TW302": "barrier", "TW303": "fence", "TW304": "warp_barrier", "TW311": "warp_barrier"}
+#: Those between lanes of a warp.
+_OF_WARP = ("TW304", "TW311")
 #: Most lines that may be the other access of a race whose site is not known, and most instructions.
 _LINES, _CANDIDATES = 3, 16
 #: How instructions begin that locks and flags are made of; and those that have a scope.
@@ -58,7 +60,7 @@ def _mended(finding: Finding, advice: Sequence[_Advice], values: Values | None) 
     if advice:
         known, texts, orders = words(language), *of_races().values()
         here = {**known, "here": known[_RACES[finding.code]]}
-        parts = [(one["remedy"], *["whole"] * ("guard" in one)) for one in advice]
+        parts = [(one["remedy"], *["whole"] * ("guard" in one and finding.code != "TW311")) for one in advice]
         said = [
             "".join(texts[part] for part in each).format_map(here | one)
             for each, one in zip(parts, advice, strict=True)
@@ -81,7 +83,7 @@ def _advice(finding: Finding, values: Values | None) -> list[_Advice]:
         elif own := _of_element(finding, values, line, other, verbs):
             known.append((False, own))
         elif finding.code != "TW303":
-            found = overtaking.orders(values, line, other, of_warp=finding.code == "TW304")
+            found = overtaking.orders(values, line, other, of_warp=finding.code in _OF_WARP)
             if any(order.around for order in found) and all(_changes(values, each) for each in (line, other)):
                 found = [order for order in found if order.around]  # two buffers: those of one step are apart
             advice = [(order.around, _of_order(order, verbs[::-1] if order.turned else verbs)) for order in found]
@@ -142,7 +144,7 @@ def _with_other(finding: Finding, values: Values | None) -> Finding:
         if not does or not op.form.has(finding.details["space"]) or values.symbols(op) != own:
             continue
         if not _is_one_element(values, mine, line):  # an update is of each thread's own element
-            if overtaking.orders(values, mine, line, of_warp=finding.code == "TW304"):
+            if overtaking.orders(values, mine, line, of_warp=finding.code in _OF_WARP):
                 pairs.append([mine, line, *verbs])
                 lines.add(values.place(op))
     if not 0 < len(lines) <= _LINES:

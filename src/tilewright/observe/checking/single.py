@@ -22,6 +22,7 @@ def check(
     args: Sequence[Any],
     *,
     ignore: Sequence[str] = (),
+    strict: bool = False,
     **options: Unpack[LaunchOptions],
 ) -> Findings:
     """Run a kernel on the simulated GPU and report its defects.
@@ -36,6 +37,9 @@ def check(
         from `Memory.empty` counts as never written until something is stored in it.
     ignore : sequence of str
         Codes to suppress.
+    strict : bool
+        Whether to report races that today's GPUs get right, too: lanes of a warp in lockstep through volatile memory
+        (TW311), and threads that write one value (TW312). Without it the report counts them in a line.
     **options
         `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
         :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
@@ -66,10 +70,10 @@ def check(
     suppressions.checked(ignore)
     request = LaunchRequest.by("check", kernel, grid, block, args, options)
     request.check_options()
-    checks = Checks(gpu=request.gpu, ignore=ignore)
+    checks = Checks(gpu=request.gpu, ignore=ignore, strict=strict)
     try:
         run_request(request, (checks,))
     except (KernelError, LaunchError):
         if checks.unchecked or not checks.launches:  # no finding explains it
             raise
-    return Findings(checks.findings)
+    return Findings(checks.findings, held=checks.sifted.held)

@@ -56,6 +56,7 @@ class Sifted:
     unused: tuple[Suppression, ...]  #: Suppressions that match no finding.
     #: Errors of comments without a valid code, each with its line and the form to use.
     wrong: tuple[str, ...] = ()
+    held: tuple[Finding, ...] = ()  #: Not suppressed, but reported with `strict` only.
 
 
 def checked(codes: Sequence[str], where: str = "`ignore`") -> tuple[str, ...]:
@@ -103,8 +104,12 @@ def _is_of_a_library(finding: Finding) -> bool:
     return any(name == library and finding.code.startswith(group) for library, group in _LIBRARIES)
 
 
-def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression], wrong: Sequence[str] = ()) -> Sifted:
+def sift(
+    findings: Iterable[Finding], suppressions: Sequence[Suppression], wrong: Sequence[str] = (), *, strict: bool = False
+) -> Sifted:
     """Divide findings by the suppressions, and drop those of a library's own kernels, which no user can mend.
+
+    Those of codes that only `strict` reports are held back without it.
 
     >>> rows = [Finding(code=c, kernel="k", source="a.py", line=3) for c in ("TW601", "TW301")]
     >>> sifted = sift(rows, [Suppression("TW601", "a.py", 3), Suppression("TW101")])
@@ -113,10 +118,12 @@ def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression], wrong
     """
     kept: list[Finding] = []
     suppressed: list[Finding] = []
+    held: list[Finding] = []
     used: set[Suppression] = set()
     for finding in findings:
         covering = {one for one in suppressions if one.covers(finding)}
-        (suppressed if covering or _is_of_a_library(finding) else kept).append(finding)
+        to = held if codes()[finding.code].strict and not strict else kept
+        (suppressed if covering or _is_of_a_library(finding) else to).append(finding)
         used |= covering
     unused = tuple(one for one in suppressions if one not in used)
-    return Sifted(tuple(kept), tuple(suppressed), unused, tuple(wrong))
+    return Sifted(tuple(kept), tuple(suppressed), unused, tuple(wrong), tuple(held))

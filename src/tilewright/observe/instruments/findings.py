@@ -43,6 +43,7 @@ class Code:
     #: What findings with one cause share: "race", "mask" and "guard" at a line, "kernel" in a kernel; "" for none.
     one_cause: str = ""
     follows: tuple[str, ...] = ()  #: Codes in the same kernel that cause this one.
+    strict: bool = False  #: Whether only `--strict` reports it.
 
     @property
     def remedy(self) -> str:

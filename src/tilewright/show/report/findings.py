@@ -34,10 +34,12 @@ def blocks(
     verbose: bool = False,
     brief: bool = False,
     interrupted: bool = False,
+    option: str = "--strict",
 ) -> Iterator[Block]:
     """Findings and a summary of one line; with `verbose` also suppressed findings and unused suppressions.
 
-    With `brief` a place is one line, as compilers print it: `file:line: code severity: what was found`.
+    A line before the summary counts what is held back, and names the `option` that shows it. With `brief` a place is
+    one line, as compilers print it: `file:line: code severity: what was found`.
     """
     for finding in sifted.findings if brief else ():
         yield Line(_line(finding))
@@ -49,6 +51,8 @@ def blocks(
             yield Line(Text(f"suppressed: {finding.code} at {finding.where}", style=styles.QUIET))
         for unused in sifted.unused:
             yield Line(Text(f"suppression without use: {unused}", style=styles.QUIET))
+    if sifted.held:
+        yield words((more(sifted.held, option), styles.QUIET))
     worst = min((finding.severity for finding in sifted.findings), key=list(styles.SEVERITIES).index, default=None)
     text = summary(sifted, launches=launches, kernels=kernels, unchecked=unchecked)
     text += "; interrupted, the program was not checked to its end" if interrupted else ""
@@ -91,6 +95,19 @@ def summary(sifted: Sifted, *, launches: int, kernels: int, unchecked: Mapping[s
         return text
     whose = ", which" if launches == 1 else f"; {figures.count(missing)} of them"
     return f"{text}{whose} did not run to {'its' if missing == 1 else 'their'} end ({', '.join(unchecked)})"
+
+
+def more(held: Sequence[Finding], option: str = "--strict") -> str:
+    """The count of the findings that an option would add, with their codes and the races that they resemble.
+
+    >>> more([Finding(code="TW312", kernel="k", line=line, details={"race": "TW301"}) for line in (3, 5)])
+    '2 more with --strict: TW312 (like TW301)'
+    """
+    races: dict[str, set[str]] = {}
+    for finding in held:
+        races.setdefault(finding.code, set()).add(finding.details["race"])
+    codes_found = ", ".join(f"{code} (like {', '.join(sorted(like))})" for code, like in sorted(races.items()))
+    return f"{figures.count(len(held))} more with {option}: {codes_found}"
 
 
 def document(

@@ -27,7 +27,10 @@ REPORTS: Mapping[type, Callable[[Any], Iterable[Block]]] = MappingProxyType(
         Alternatives: occupancy.blocks,
         Climb: climb.blocks,
         Findings: lambda found: findings.blocks(
-            Sifted(tuple(found), (), ()), launches=found.launches, kernels=found.kernels
+            Sifted(tuple(found), (), (), held=found.held),
+            launches=found.launches,
+            kernels=found.kernels,
+            option="strict=True",
         ),
         Occupancy: occupancy.alone,
         Plan: lambda record: [Facts(tuple(record.facts.items()))],

@@ -245,6 +245,20 @@ def test_settings_of_a_project_and_findings_before_and_after_its_tests(
     assert done.returncode == 1
 
 
+def test_what_a_strict_project_would_find_is_counted_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "test_suite.py").write_text(
+        "import numpy as np\nfrom numba import cuda\n\n@cuda.jit\ndef set_flag(flag):\n    flag[0] = 1\n\n"
+        "def test_flag():\n    set_flag[2, 32](np.zeros(1, np.int32))\n"
+    )
+    done = run(tmp_path, "--check", "-v", "-p", "no:xdist")
+    assert outcomes(done.stdout) == {"flag": "PASSED"} and done.returncode == 0, done.stdout
+    assert "1 more with strict = true: TW312 (like TW303)" in done.stdout
+    (tmp_path / "pyproject.toml").write_text("[tool.tilewright]\nstrict = true\n")
+    done = run(tmp_path, "--check", "-v", "-p", "no:xdist")
+    assert outcomes(done.stdout) == {"flag": "FAILED"}
+    assert "TW312 warning" in done.stdout and "more with" not in done.stdout
+
+
 def test_a_conftest_may_use_the_gpu_while_it_is_imported(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_suite.py").write_text("def test_it(kept_array): assert kept_array.copy_to_host()[3] == 3\n")

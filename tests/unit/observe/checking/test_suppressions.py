@@ -75,6 +75,15 @@ def test_a_code_is_suppressed_everywhere_and_an_unused_one_is_reported() -> None
     assert [str(s) for s in (unused, Suppression("TW101", "a.py", 3))] == ["--ignore TW101", "a.py:3: ignore[TW101]"]
 
 
+def test_what_strict_reports_is_held_back_without_it() -> None:
+    rows = [Finding(code=code, kernel="k", source="a.py", line=3) for code in ("TW301", "TW312")]
+    sifted = sift(rows, [])
+    assert (sifted.findings, sifted.held) == ((rows[0],), (rows[1],))
+    sifted = sift(rows, [], strict=True)
+    assert (sifted.findings, sifted.held) == ((*rows,), ())
+    assert sift(rows, [Suppression("TW312")]).held == ()
+
+
 def test_known_findings_in_numba_s_own_kernels_are_kept_separate() -> None:
     file = "/opt/lib/python3/site-packages/numba_cuda/numba/cuda/kernels/reduction.py"
     known, theirs = replace(FOUND, source=file, code="TW404"), replace(FOUND, source=file, code="TW101")

@@ -58,7 +58,9 @@ def test_a_race_names_the_known_other_lines() -> None:
         )
 
 
-@pytest.mark.parametrize(("name", "said"), [("TW31", "did you mean TW301"), ("nonsense", "the codes are TW101, TW102")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("tw301", "did you mean TW301"), ("nonsense", "the codes are TW101, TW102")]
+)
 def test_an_unknown_code_is_refused_with_the_known_ones(name: str, said: str) -> None:
     with pytest.raises(ArgumentValueError, match=said):
         code(name)

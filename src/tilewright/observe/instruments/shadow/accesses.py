@@ -16,18 +16,28 @@ import numpy.typing as npt
 
 from tilewright.ground.native.bitcode import bitcode
 from tilewright.observe.instruments.shadow import records
-from tilewright.observe.instruments.shadow.cells import NARROW, READ_ONLY, READS, RELEASES, SHARED, STRONG, WRITES
+from tilewright.observe.instruments.shadow.cells import (
+    NARROW,
+    READ_ONLY,
+    READS,
+    RELEASES,
+    SHARED,
+    STRONG,
+    VOLATILE,
+    WRITES,
+)
 from tilewright.observe.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
 from tilewright.simulate.events import CFunction, EventKind, Handler, Site, words
 from tilewright.simulate.isa import Role, role_of, table
 
-_FILES = tuple(
-    f"{name}.c" for name in "shared shared_quick global global_quick accesses flights clusters clocks sent".split()
-)
+_NAMES = "shared shared_quick local global global_quick accesses flights clusters clocks sent"
+_FILES = tuple(f"{name}.c" for name in _NAMES.split())
 #: The C files that judge accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
 #: State of a byte of local memory that belongs to no variable.
 OUTSIDE_STATE = 0xFF
+#: State spaces other than local memory, as `tw_shadow_carried_out` numbers them.
+_CARRIED_OUT = {"global": 0, "shared": 1, "shared::cluster": 2}
 #: Most rows of one table; wider accesses are judged lane by lane.
 _ROWS_MAX = 1024
 #: Forms that are relaxed or stronger at some scope; two of them do not race. Source: PTX ISA, 8.3 (morally strong) and
@@ -42,7 +52,8 @@ def how(site: Site) -> int:
     if site.access == "atomic":
         return READS | WRITES | STRONG | narrow
     strong = STRONG | narrow if any(part in _STRONG for part in parts) else 0
-    return strong | (READ_ONLY if "nc" in parts else 0) | (WRITES if site.access == "store" else READS)
+    more = (READ_ONLY if "nc" in parts or parts[0] == "ldu" else 0) | (VOLATILE if "volatile" in parts else 0)
+    return strong | more | (WRITES if site.access == "store" else READS)
 
 
 def is_narrow(opcode: str) -> bool:
@@ -89,6 +100,26 @@ def idle(site: Site, lanes: tuple[int, ...]) -> Handler:
     function = CFunction("tw_shadow_idle_global", EventKind.ACCESS, PARTS)
     constants = ["ptr null", f"i32 {how(site)}", f"i32 {_element_bytes(site)}", "i32 0", f"ptr @{name}.lanes"]
     return function.handler(name, constants, f"\n@{name}.lanes = internal constant {words(lanes)}, align 16")
+
+
+def carried_from(site: Site, slots: tuple[int, ...]) -> Handler:
+    """The handler of a load of local memory that only copies, with a slot for each store that takes its value."""
+    name = f"tw.memory.carried_from.{hashlib.sha256(repr((site.opcode, slots)).encode()).hexdigest()[:16]}"
+    function = CFunction("tw_shadow_carried_from", EventKind.ACCESS, PARTS)
+    constants = ["ptr null", f"i32 {READS}", f"i32 {_element_bytes(site)}", "i32 0", f"ptr @{name}.slots"]
+    tables = f"\n@{name}.slots = internal constant {words(slots)}, align 16"
+    return function.handler(name, [*constants, f"i64 {len(slots)}"], tables)
+
+
+def carried_to(site: Site, parts: tuple[tuple[int, ...], ...]) -> Handler:
+    """The handler of a store that takes parts of such loads: each a slot, and what `struct tw_carried` has after it."""
+    name = f"tw.memory.carried_to.{hashlib.sha256(repr((site.opcode, site.space, parts)).encode()).hexdigest()[:16]}"
+    local = site.space == "local"
+    function = CFunction(f"tw_shadow_carried_{'local' if local else 'out'}", EventKind.ACCESS, PARTS, values=True)
+    constants = [f"i32 {WRITES}", f"i32 {_element_bytes(site)}", "i32 0", f"ptr @{name}.parts", f"i64 {len(parts)}"]
+    space = [] if local else [f"i32 {_CARRIED_OUT[site.space]}"]
+    tables = f"\n@{name}.parts = internal constant {words([word for part in parts for word in part])}, align 16"
+    return function.handler(name, [*constants, *space], tables)
 
 
 def arrival(*, relaxed: bool) -> Handler:

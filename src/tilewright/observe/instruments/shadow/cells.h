@@ -194,6 +194,7 @@ enum tw_access_bits {
     TW_BY_WARP = 16,  // its lanes count as their warp, because each reads a part of one operand
     TW_IS_NARROW = 32,  // its scope is its own block, so it is strong against accesses of that block alone
     TW_IS_READ_ONLY = 64,  // it loads through the non-coherent cache, for memory that the launch does not write
+    TW_IS_VOLATILE = 128,
 };
 
 // Calls of orders.py: one question, and events. TW_RELEASES and TW_IN_SHARED are further bits of an access: it
@@ -471,9 +472,19 @@ struct tw_shadow_launch {
     uint64_t far_reads;   // and of F of its shared memory; 0: a cluster is one block
     uint64_t ranks;       // blocks of a cluster
     uint64_t unvisited;   // accesses of other blocks that are not kept, because there are too many
+    uint64_t carried_at;  // byte offset of a word a slot and thread in a block's memory, see local.c; 0: none
     uint64_t layouts_at;  // byte offset of the layouts of shared memory in a block's memory; 0: no product needs them
     uint64_t unfenced[TW_SITE_WORDS];  // a bit for each instruction whose writes need no proxy fence
     uint64_t narrow[TW_SITE_WORDS];    // and for each whose scope is its own block
+};
+
+// What a store takes of a load of local memory whose value it only copies; see local.c.
+struct tw_carried {
+    uint64_t slot;
+    uint64_t from;     // the first byte of the load that it takes,
+    uint64_t to;       // and where that goes in the store
+    uint64_t bytes;    // a bit for each byte of the load that it takes unchanged,
+    uint64_t element;  // and for each byte of the element that they are of
 };
 
 // A row of a table: consecutive cells from `cell` on, and which of them are used; see tables.py.

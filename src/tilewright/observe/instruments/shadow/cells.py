@@ -82,7 +82,8 @@ BULKS_BYTES: Final = _CELLS.structs["tw_bulks"].bytes
 AHEAD_BYTES: Final = _CELLS.numbers["TW_NEAR_ROWS"] * _CELLS.structs["tw_some"].bytes
 
 #: Bits of `how`: what an access does.
-READS, WRITES, STRONG, NARROW, READ_ONLY = _numbers("READS", "WRITES", "IS_STRONG", "IS_NARROW", "IS_READ_ONLY")
+READS, WRITES, STRONG, NARROW = _numbers("READS", "WRITES", "IS_STRONG", "IS_NARROW")
+READ_ONLY, VOLATILE = _numbers("IS_READ_ONLY", "IS_VOLATILE")
 
 #: Requests to `orders.Orders`; bits of an access that releases, and of one of shared memory; and the answer for two
 #: accesses that are not ordered.

@@ -76,16 +76,19 @@ UNSET = {
     "TW202": ("TW301", "TW304", "TW308", "TW306", "TW307", "TW411"),
     "TW203": (),
 }
+#: Races that `--strict` reports, by what a record says of them.
+_LOCKSTEP, _ONE_VALUE = "TW311", "TW312"
 #: The same of every finding that a race at its line explains: a load through the non-coherent cache is one only if the
 #: write came first, which a race leaves to chance.
-_EXPLAINED = UNSET | {"TW310": ("TW302", "TW303", "TW304", "TW306")}
-#: Codes of accesses of global memory among them.
-_IN_GLOBAL = ("TW201", "TW310")
+_EXPLAINED = UNSET | dict.fromkeys(("TW310", _LOCKSTEP, _ONE_VALUE), _WIDEST)
+#: Whose the other access of a race is.
+_OTHERS = {"TW303": "block", "TW308": "block of the cluster", "TW304": "lane of the warp"}
 
 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
     """The finding of a record. A race is reported at its write, or at the later line of two writes."""
     code, site = _CODES[record.kind], sites[record.row]
+    strict = _ONE_VALUE if record.one_value else _LOCKSTEP if record.lockstep else ""
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     if code in _WIDEST:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
@@ -112,14 +115,19 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         details |= _other_thread(record, facts)
     details |= _of_mbarrier(record, sites)
     details["bytes"] = site.bytes_per_lane
-    return recorded(code, record, site, facts, kernel, details)
+    if strict:
+        details |= {"race": code, "who": _OTHERS.get(code, "warp of the block")}
+    return recorded(strict or code, record, site, facts, kernel, details)
 
 
 def is_finding(record: Record, sites: list[Site]) -> bool:
-    """Whether a record is a finding. For descriptors, that depends on what wrote the bytes.
+    """Whether a record is a finding. For descriptors, that depends on what wrote the bytes; for lockstep, on the other.
 
-    The layout of a matrix is known only if the last instruction that wrote it is a tensor copy.
+    The layout of a matrix is known only if the last instruction that wrote it is a tensor copy. A volatile access and
+    an atomic one may be meant to meet.
     """
+    if record.lockstep and record.other < min(SITE_MAX, len(sites)):
+        return "volatile" in sites[record.other].opcode
     if record.kind != cells.DESCRIPTOR or _laid(record) == cells.LAID_TWICE:
         return True
     form = table().find(sites[record.other].opcode) if record.other < min(SITE_MAX, len(sites)) else None
@@ -222,17 +230,19 @@ def settled(findings: list[Finding]) -> list[Finding]:
     for one in findings:
         if one.code in _WIDEST:
             best[_place(one)] = min(best.get(_place(one), one.code), one.code, key=_WIDEST.index)
-            races_global = one.details["space"] == "global"
-            racing |= {(one.code, races_global, line) for line in (one.where, *one.details["others"])}
+            racing |= {(one.code, _is_global(one), line) for line in (one.where, *one.details["others"])}
     kept: list[Finding] = []
-    races: dict[tuple[str, str], list[Finding]] = {}
+    races: dict[tuple[str, ...], list[Finding]] = {}
     for one in findings:
         if one.code in _WIDEST:
             unknown = one.code == "TW306" and not one.details["others"] and one.where in copies
             if not unknown and one.code == best[_place(one)]:
                 races.setdefault(_place(one), []).append(one)
-        elif not any((race, one.code in _IN_GLOBAL, one.where) in racing for race in _EXPLAINED.get(one.code, ())):
-            kept.append(one)
+        elif not any((race, _is_global(one), one.where) in racing for race in _EXPLAINED.get(one.code, ())):
+            if "race" in one.details:
+                races.setdefault((*_place(one), one.code), []).append(one)
+            else:
+                kept.append(one)
     return [*kept, *(_as_one(group) for group in races.values())]
 
 
@@ -241,10 +251,17 @@ def _as_one(races: list[Finding]) -> Finding:
     first = min(races, key=lambda one: one.first)
     others = sorted({other for one in races for other in one.details["others"]}, key=split)
     details = first.details | {"others": others}
+    if "race" in details:
+        widest = min((one.details for one in races), key=lambda one: _WIDEST.index(one["race"]))
+        details |= {name: widest[name] for name in ("race", "who")}
     details |= next(({"scoped": one.details["scoped"]} for one in races if "scoped" in one.details), {})
     if any("pairs" in one.details for one in races):
         details["pairs"] = [pair for one in races for pair in one.details.get("pairs", ())][:_PAIRS]
     return replace(first, count=sum(one.count for one in races), details=details)
+
+
+def _is_global(one: Finding) -> bool:
+    return bool(one.details["space"] == "global")
 
 
 def _place(one: Finding) -> tuple[str, str]:

@@ -191,6 +191,13 @@ static bool stores_the_same(const struct access *me, uint64_t cell, uint64_t wri
     return !(__atomic_load_n(&me->launch->stored[cell], __ATOMIC_SEQ_CST) >> TW_MIXED_BIT & 1);
 }
 
+// Whether our volatile access and a strong one by another lane of our warp are ordered by lockstep alone.
+static bool is_lockstep(const struct access *me, uint64_t cell)
+{
+    bool candidates = me->is_volatile && cell & TW_STRONG && block_of(cell) == me->number && !is_of_ranks(cell);
+    return candidates && is_ours(me, cell) && race_of(me, cell, false) == TW_GLOBAL_LANES;
+}
+
 static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
 {
     uint64_t *write = &me->launch->writes[cell], *read = &me->launch->reads[cell];
@@ -212,13 +219,17 @@ static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
         written = __atomic_load_n(write, __ATOMIC_SEQ_CST);
     }
     uint32_t kind = race_of(me, written, me->strong);
-    if (kind && !stores_the_same(me, cell, written))
-        report(me, kind, written, true);
+    if (kind)
+        report_as(me, kind, written, true, stores_the_same(me, cell, written) ? TW_ONE_VALUE : 0);
+    else if (me->reads && is_lockstep(me, written))
+        report_as(me, TW_GLOBAL_LANES, written, true, TW_LOCKSTEP);
     else if (me->read_only && written)  // whatever orders the two: its cache may hold what was there before
         report(me, TW_GLOBAL_READ_ONLY, written, true);
     kind = race_of(me, seen, me->strong);
     if (kind)
         report(me, kind, seen, false);
+    else if (me->writes && is_lockstep(me, seen))
+        report_as(me, TW_GLOBAL_LANES, seen, false, TW_LOCKSTEP);
 }
 
 static uint8_t state_at(const struct access *me, uint64_t byte)

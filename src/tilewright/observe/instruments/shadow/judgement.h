@@ -51,6 +51,7 @@ struct access {
     uint32_t by_warp;
     uint32_t narrow;
     uint32_t read_only;
+    uint32_t is_volatile;
     uint32_t rank;  // of the block in its cluster
     uint32_t away;  // the rank of the block whose shared memory it accesses, which may be another
 };
@@ -82,6 +83,7 @@ static inline struct access access_of(TW_ACCESSES)
         .by_warp = (how & TW_BY_WARP) != 0,
         .narrow = (how & TW_IS_NARROW) != 0,
         .read_only = (how & TW_IS_READ_ONLY) != 0,
+        .is_volatile = (how & TW_IS_VOLATILE) != 0,
         .rank = rank,
         .away = rank,
     };
@@ -98,20 +100,26 @@ static inline void turn_to(struct access *me, uint32_t lane)
     me->low = site << TW_SITE_SHIFT | (uint64_t)me->strong << TW_STRONG_BIT | me->who;
 }
 
-// Record a finding. For a race, `cell` is the other access, and `other_wrote` says whether that wrote.
-static inline void report(const struct access *me, uint32_t kind, uint64_t cell, bool other_wrote)
+// Record a finding. For a race, `cell` is the other access, and `other_wrote` says whether that wrote; `strict` is
+// TW_ONE_VALUE or TW_LOCKSTEP where only `--strict` reports it, else 0.
+static inline void report_as(const struct access *me, uint32_t kind, uint64_t cell, bool other_wrote, uint32_t strict)
 {
     struct tw_record finding = {
         .kind = kind,
         .row = me->row,
         .other = (cell & TW_SITES) >> TW_SITE_SHIFT,
-        .wrote = (me->writes ? TW_WROTE : 0) | (other_wrote ? TW_OTHER_WROTE : 0),
+        .wrote = (me->writes ? TW_WROTE : 0) | (other_wrote ? TW_OTHER_WROTE : 0) | strict,
         .count = 1,
         .first = me->number << 10 | me->thread,
         .address = me->address + me->ahead,
         .cell = cell,
     };
     tw_found_add(&me->launch->found, &finding);
+}
+
+static inline void report(const struct access *me, uint32_t kind, uint64_t cell, bool other_wrote)
+{
+    report_as(me, kind, cell, other_wrote, 0);
 }
 
 // The warps whose clock is known beyond a time.

@@ -93,6 +93,9 @@ class MemoryResult:
     not_judged: tuple[str, ...] = ()  #: Sentences about limits that were exceeded.
 
 
+#: By PTX line: the slots of each load that only copies, and the words of each part that a store takes of them.
+Carried = tuple[Mapping[int, tuple[int, ...]], Mapping[int, tuple[tuple[int, ...], ...]]]
+_NOTHING: Carried = ({}, {})
 #: Kinds of rows that access shared memory through another proxy.
 _BY_PROXY = ("bulk", "tensor", "warpgroup", "tensor_product", "counted", "fill")
 
@@ -102,7 +105,8 @@ class MemoryCheck(Instrument):
 
     The narrowest access of the kernel's module sets the size of the cells that races are detected in. Without `states`
     all global memory in use counts as written. `idle` has PTX lines of loads of global memory, and the threads of a
-    block that do not use their values: these threads race with no store.
+    block that do not use their values: these threads race with no store. `carried` has the slots of loads that only
+    copy local memory, and for each store what it takes of them, by PTX lines too.
 
     >>> from tilewright.simulate.ptx import parse
     >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
@@ -112,7 +116,7 @@ class MemoryCheck(Instrument):
 
     gap_bytes = GAP_BYTES
 
-    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle")  # tables of affine accesses list cells
+    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle", "_carried")  # tables of affine accesses list cells
 
     def __init__(
         self,
@@ -120,8 +124,11 @@ class MemoryCheck(Instrument):
         kernel: str = "",
         states: States | None = None,
         idle: Mapping[int, npt.NDArray[np.bool_]] | None = None,
+        carried: Carried = _NOTHING,
     ) -> None:
         self.name = "memory"
+        self._carried = carried
+        self._slots = max((slot + 1 for slots in carried[0].values() for slot in slots), default=0)
         self._idle = {line: accesses.lanes_of(threads) for line, threads in (idle or {}).items()}
         forms = list(_forms(module))
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
@@ -164,15 +171,25 @@ class MemoryCheck(Instrument):
                 return accesses.stack(site)
             case EventKind.ACCESS if not mbarriers.has_event(form):
                 own = mbarriers.columns_handler(form) if form is not None else None
-                idle = self._idle_lanes(site)
-                return own or (accesses.idle(site, idle) if idle else accesses.handler(site, offsets, self.cell_bytes))
+                return own or self._with_known_use(site) or accesses.handler(site, offsets, self.cell_bytes)
             case kind if kind in _ORDERING_EVENTS:
                 return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS)
         return None
 
+    def _with_known_use(self, site: Site) -> Handler | None:
+        """The handler of an access whose value is known to be unused by some lanes, or only copied; None for others."""
+        loads, stores = self._carried
+        if idle := self._idle_lanes(site):
+            return accesses.idle(site, idle)
+        if (site.space, site.access) == ("local", "load") and site.ptx_line in loads:
+            return accesses.carried_from(site, loads[site.ptx_line])
+        if site.access == "store" and site.ptx_line in stores:
+            return accesses.carried_to(site, stores[site.ptx_line])
+        return None
+
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
         """Loads with one base, whose cells are judged at once."""
-        if any(map(self._idle_lanes, sites)):
+        if any(map(self._with_known_use, sites)):
             return None
         return accesses.together(sites, offsets, self.cell_bytes)
 
@@ -251,6 +268,7 @@ class MemoryCheck(Instrument):
             "ahead_at": self._mbarriers * AHEAD_BYTES,
             "bulks_at": self._bulks * BULKS_BYTES,
             "readings_at": self._products * warps * READINGS_BYTES,
+            "carried_at": self._slots * warps * 32 * 8,
             "layouts_at": self._products * LAYOUT_BYTES * -(-self._facts.shared_bytes // LAYOUT_OF_BYTES),
         }
         places, at = {}, align_up(start, 64)

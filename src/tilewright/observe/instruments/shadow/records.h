@@ -8,9 +8,11 @@
 enum {
     TW_RECORDS = 4096,  // of a launch; a power of two
 
-    // Bits of `wrote`.
+    // Bits of `wrote`, of which the last two are of races that `--strict` reports.
     TW_WROTE = 1,
     TW_OTHER_WROTE = 2,
+    TW_ONE_VALUE = 4,  // the same value
+    TW_LOCKSTEP = 8,   // both are volatile, of one warp
 };
 
 struct tw_record {

@@ -18,7 +18,7 @@ _HEADER = header(Path(__file__).with_name("records.h"))
 #: Byte offsets at the start of a launch's memory.
 FOUND = _HEADER.structs["tw_found"].offsets
 _RECORD = _HEADER.structs["tw_record"]
-_WROTE, _OTHER_WROTE = _HEADER.numbers["TW_WROTE"], _HEADER.numbers["TW_OTHER_WROTE"]
+_BITS = {name: _HEADER.numbers[f"TW_{name.upper()}"] for name in ("wrote", "other_wrote", "one_value", "lockstep")}
 #: The C part that writes them.
 PART = bitcode(Path(__file__).with_name("records.c"))
 
@@ -32,6 +32,8 @@ class Record:
     other: int  #: The other instruction of a race; SITE_MAX if unknown.
     wrote: bool
     other_wrote: bool
+    one_value: bool  #: Both wrote the same.
+    lockstep: bool  #: Both are volatile or atomic, and of one warp.
     count: int
     #: `block`, `thread`: linear, of the first instance.
     block: int
@@ -46,8 +48,12 @@ def read(table: npt.NDArray[Any]) -> list[Record]:
     for words in table[table[:, 0] != 0].tolist():
         kind, row, other, wrote, count, first, address, cell = words
         place = ~first & ((1 << 64) - 1)
-        both = bool(wrote & _WROTE), bool(wrote & _OTHER_WROTE)
-        found.append(Record(kind, row, other, *both, count, place >> 10, place & 1023, address, cell))
+        how = {name: bool(wrote & bit) for name, bit in _BITS.items()}
+        found.append(
+            Record(
+                kind, row, other, count=count, block=place >> 10, thread=place & 1023, address=address, cell=cell, **how
+            )
+        )
     return found
 
 

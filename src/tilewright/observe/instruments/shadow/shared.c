@@ -1,4 +1,4 @@
-// The exact judgement of accesses of shared and of local memory, lane by lane: bounds, initialisation and races.
+// The exact judgement of accesses of shared memory, lane by lane: bounds, initialisation and races.
 
 #include "clusters.h"
 #include "quick.h"
@@ -60,10 +60,17 @@ static bool unordered(const struct access *me, uint64_t cell, bool strong)
     return cell && races(me, cell, its, strong) && !is_ordered(me, me->number, cell, its);
 }
 
-static void report_race(const struct access *me, uint64_t cell, bool other_wrote)
+static void report_race(const struct access *me, uint64_t cell, bool other_wrote, uint32_t strict)
 {
     bool arrived = came_before(me, who_of(cell), cell >> TW_CLOCK_SHIFT, false);
-    report(me, is_ours(me, cell) ? TW_SHARED_LANES : arrived ? TW_SHARED_ARRIVED : TW_SHARED_RACE, cell, other_wrote);
+    uint32_t kind = is_ours(me, cell) ? TW_SHARED_LANES : arrived ? TW_SHARED_ARRIVED : TW_SHARED_RACE;
+    report_as(me, kind, cell, other_wrote, strict);
+}
+
+// Whether our volatile access and a strong one by another lane of our warp are ordered by lockstep alone.
+static bool is_lockstep(const struct access *me, uint64_t cell)
+{
+    return me->is_volatile && cell & TW_STRONG && is_ours(me, cell) && unordered(me, cell, false);
 }
 
 // Whether an element was written: any of its bytes, because of padding. `at` is the number of a cell of the access.
@@ -113,14 +120,13 @@ static bool apart(const struct access *me, uint64_t cell, bool strong)
            !is_ordered(me, who == TW_SEVERAL_RANKS ? TW_BLOCK_MAX + 1 : number, near_cell(cell), its);
 }
 
-static void report_conflict(const struct access *me, uint64_t cell, bool other_wrote)
+static void report_conflict(const struct access *me, uint64_t cell, bool other_wrote, uint32_t strict)
 {
+    bool arrived = came_there(me, far_rank(cell), far_who(cell), far_clock(cell), false);
     if (far_rank(cell) == me->rank && far_who(cell) != TW_SEVERAL_RANKS)
-        report_race(me, near_cell(cell), other_wrote);
+        report_race(me, near_cell(cell), other_wrote, strict);
     else
-        report(me, came_there(me, far_rank(cell), far_who(cell), far_clock(cell), false) ? TW_SHARED_ARRIVED
-                                                                                          : TW_SHARED_BLOCKS,
-               cell, other_wrote);
+        report_as(me, arrived ? TW_SHARED_ARRIVED : TW_SHARED_BLOCKS, cell, other_wrote, strict);
 }
 
 // One cell for two unordered accesses: several warps of one block, or several blocks.
@@ -164,12 +170,14 @@ static bool judge_shared(const struct access *me, const struct cell *cell, const
     bool over = me->writes && apart(me, read, me->strong), over_far = me->writes && apart(me, far, me->strong);
     if (unset && !is_partly_written(me, first, at))
         report(me, TW_SHARED_UNWRITTEN, 0, false);
-    if (after && !is_same(me, far_rank(written) == me->rank && is_ours(me, near_cell(written))))
-        report_conflict(me, written, true);
+    if (after) {
+        bool same = is_same(me, far_rank(written) == me->rank && is_ours(me, near_cell(written)));
+        report_conflict(me, written, true, same ? TW_ONE_VALUE : 0);
+    }
     if (over)
-        report_conflict(me, read, false);
+        report_conflict(me, read, false, 0);
     if (over_far)
-        report_conflict(me, far, false);
+        report_conflict(me, far, false, 0);
     leave_shared(me, cell, written, far);
     return !(unset || after || over || over_far);
 }
@@ -183,10 +191,14 @@ static bool judge_own(const struct access *me, const struct cell *cell, const ui
     bool over = me->writes && unordered(me, read, me->strong && written);
     if (unset && !is_partly_written(me, first, at))
         report(me, TW_SHARED_UNWRITTEN, 0, false);
-    if (after && !is_same(me, is_ours(me, written)))
-        report_race(me, written, true);
+    if (after)
+        report_race(me, written, true, is_same(me, is_ours(me, written)) ? TW_ONE_VALUE : 0);
+    else if (is_lockstep(me, written) && !is_same(me, true))
+        report_race(me, written, true, TW_LOCKSTEP);
     if (over && !unset)
-        report_race(me, read, false);
+        report_race(me, read, false, 0);
+    else if (me->writes && is_lockstep(me, read))
+        report_race(me, read, false, TW_LOCKSTEP);
     leave(me, cell, written, read);
     return !(unset || after || over);
 }
@@ -277,57 +289,4 @@ __attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
         judge_lane(&me, there, offset, &last);
     }
     advance_after_release(&me, order_bits);
-}
-
-// Padding of local memory, as above.
-static bool is_partly_set(const struct access *me, const uint8_t *states, uint32_t at)
-{
-    uint32_t from = at / me->element * me->element;
-    uint8_t some = 0;
-    for (uint32_t i = from; i < from + me->element; i++)
-        some |= states[i];
-    return some != 0;
-}
-
-// Judge one lane's local memory, byte by byte: a state is 0 if nothing was written, 255 outside all variables.
-static void judge_local(const struct access *me, uint8_t *states)
-{
-    for (uint32_t at = 0; at < me->bytes; at++) {
-        if (states[at] == UINT8_MAX) {
-            report(me, TW_LOCAL_OUTSIDE, 0, false);
-            return;
-        }
-        if (states[at] == 0 && me->reads && !is_partly_set(me, states, at)) {
-            report(me, TW_LOCAL_UNWRITTEN, 0, false);
-            return;
-        }
-        states[at] |= me->writes != 0;
-    }
-}
-
-// Lanes allocate or free memory of their stacks: `state` is the new state of its bytes.
-void tw_shadow_stack(TW_WHERE, uint32_t mask, const uint64_t *starts, const uint64_t *ends, uint32_t state)
-{
-    const struct tw_shadow_launch *about = launch;
-    (void)slot, (void)counters, (void)row;
-    for (uint32_t left = mask; left && about->local_bytes; left = tw_other_lanes(left)) {
-        uint32_t lane = tw_first_lane(left);
-        uint8_t *states = (uint8_t *)block + about->local_states + (warp->index * 32 + lane) * about->local_bytes;
-        for (uint64_t at = starts[lane]; at < ends[lane]; at++)
-            states[at] = (uint8_t)state;
-    }
-}
-
-// Judge an access of local memory lane by lane.
-__attribute__((noinline)) void tw_shadow_turns_local(TW_ACCESSES)
-{
-    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
-                                 order_bits);
-    uint8_t *states = (uint8_t *)block + me.launch->local_states;
-    if (!me.launch->local_bytes)
-        return;
-    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
-        turn_to(&me, tw_first_lane(left));
-        judge_local(&me, states + me.thread * me.launch->local_bytes + me.address);
-    }
 }
