@@ -16,7 +16,7 @@ static bool of_one_pair(const struct tw_record *a, const struct tw_record *b)
 // The record of a pair, or a free one; null where the table is full.
 static struct tw_record *find(struct tw_record *table, const struct tw_record *wanted)
 {
-    uint64_t pair = (wanted->kind << 48 | wanted->row << 16) ^ (wanted->other << 4 | wanted->wrote);
+    uint64_t pair = (wanted->kind << 48 | wanted->row << 14) ^ (wanted->other << 2 | wanted->wrote);
     uint64_t place = (pair * GOLDEN) >> 32;
     for (uint32_t tries = 0; tries < TW_RECORDS; tries++) {
         struct tw_record *record = &table[(place + tries) % TW_RECORDS];
