@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick pythons newest constraints volume sanitize runtime numba triton cute cupy lint format docs examples bench release clean
+.PHONY: help run test quick pythons newest constraints volume sanitize runtime numba frontends lint format docs examples bench release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,10 +36,11 @@ pythons:  ## Commands and quick tests in a fresh environment of each Python at h
 	@$(PYTHON) .ci/pythons.py tested $(if $(BESIDE),--beside $(BESIDE)) $(PYTHONS)
 
 newest:  ## The same with the newest releases, not those of constraints.txt: says which broke what
-	@$(PYTHON) .ci/pythons.py newest $(PYTHONS)
+	@$(PYTHON) .ci/pythons.py newest $(PYTHONS); status=$$?; $(PYTHON) .ci/frontends.py newest $(PYTHONS) && exit $$status
 
-constraints:  ## The same, and write constraints.txt from these releases if nothing is broken
+constraints:  ## The same, and write constraints.txt and constraints-frontends.txt if nothing is broken
 	@$(PYTHON) .ci/pythons.py constraints $(PYTHONS)
+	@$(PYTHON) .ci/frontends.py constraints $(PYTHONS)
 
 volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 	@$(BIN)/pytest -m volume
@@ -57,18 +58,8 @@ sanitize: $(STAMP)  ## Test the C parts under the address, undefined-behaviour a
 numba: $(STAMP)  ## numba-cuda's own tests on the simulated GPU, compared with the lists in tests/numba_suite
 	@$(BIN)/python tests/numba_suite/suite.py
 
-triton: $(STAMP)  ## Install Triton and torch, and test them on the simulated GPU
-	@$(BIN)/python -c 'import torch, triton' 2>/dev/null || $(INSTALL) '.[triton]'
-	@$(BIN)/pytest -n 0 tests/unit/frontends/test_torch_cuda.py tests/unit/frontends/test_triton_cuda.py \
-	  tests/hardware/test_recordings.py
-
-cute: $(STAMP)  ## Install CuTe DSL and torch, and test them on the simulated GPU
-	@$(BIN)/python -c 'import torch, cutlass.cute' 2>/dev/null || $(INSTALL) '.[cute]' torch
-	@$(BIN)/pytest -n 0 tests/unit/frontends/test_cute_cuda.py
-
-cupy: $(STAMP)  ## Install CuPy, and test it on the simulated GPU
-	@$(BIN)/python -c 'import importlib.util; assert importlib.util.find_spec("cupy")' 2>/dev/null || $(INSTALL) '.[cupy]'
-	@$(BIN)/pytest -n 0 tests/unit/frontends/test_cupy.py
+frontends:  ## Tests of torch, Triton, CuPy, CuTe and JAX, in a fresh environment without and with numba-cuda
+	@$(PYTHON) .ci/frontends.py tested $(PYTHONS)
 
 lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict, and warnings of long files and functions
 	@$(BIN)/python .ci/sizes.py

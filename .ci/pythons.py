@@ -100,17 +100,19 @@ class Environment:
         (folder / "right.py").write_text(_RIGHT)
         (folder / "wrong.py").write_text(_RIGHT.replace("i < x.size", "i <= x.size"))
 
-    def install(self, *requirements: str, constrained: bool = False) -> str:
-        """Install; returns what pip said if it failed."""
-        given = {f"PIP_{kind}": str(CONSTRAINTS.name) for kind in ("CONSTRAINT", "BUILD_CONSTRAINT") if constrained}
+    def install(self, *requirements: str, constraints: Path | None = None) -> str:
+        """Install, with the releases of a file; returns what pip said if it failed."""
+        given = {f"PIP_{kind}": constraints.name for kind in ("CONSTRAINT", "BUILD_CONSTRAINT") if constraints}
         pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         done = subprocess.run(
             [*pip, *requirements], cwd=ROOT, env=os.environ | given, capture_output=True, text=True, check=False
         )
         return _tail(done.stderr) if done.returncode else ""
 
-    def releases(self) -> dict[str, str]:
+    def releases(self, with_backend: bool = False) -> dict[str, str]:
         """The installed packages and their versions, without this one and the installers."""
+        if with_backend:  # pip installs it elsewhere
+            self.install("hatchling", "editables")
         rows = json.loads(_call([self.python, "-m", "pip", "list", "--format", "json"]))
         found = {canonical(row["name"]): row["version"] for row in rows}
         return {name: version for name, version in found.items() if name not in {"pip", "setuptools", "tilewright"}}
@@ -194,7 +196,7 @@ def tried(version: str, python: Path, folder: Path, constrained: bool) -> tuple[
     whole, base = Environment(python, folder / "all"), Environment(python, folder / "base")
     for environment, steps, wanted in ((whole, STEPS, ("--editable", ".[all]")), (base, (BASE,), (".",))):
         start = time.monotonic()
-        said = environment.install(*wanted, constrained=constrained)
+        said = environment.install(*wanted, constraints=CONSTRAINTS if constrained else None)
         if note(Result(Step("install", wanted), said, time.monotonic() - start)).said:
             continue
         for step in steps:
@@ -252,10 +254,10 @@ def merged(found: dict[str, dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def tested(version: str) -> dict[str, str]:
-    """The releases of constraints.txt for a version of Python."""
+def tested(version: str, constraints: Path | None = None) -> dict[str, str]:
+    """The releases of constraints.txt, or of another such file, for a version of Python."""
     found = {}
-    for line in CONSTRAINTS.read_text(encoding="utf-8").splitlines():
+    for line in (constraints or CONSTRAINTS).read_text(encoding="utf-8").splitlines():
         pin, _, marker = line.partition(";")
         limits = re.findall(r'(<|>=) "3\.(\d+)"', marker)
         minor = int(version.split(".")[1])
@@ -299,8 +301,7 @@ def main() -> int:
             if given.what == "newest" and version == list(here)[-1] and not results[0].said:
                 print("\n".join(["Upper bounds:", *bounds(environment)]), flush=True)
             if given.what == "constraints":
-                environment.install("hatchling", "editables")  # the build backend, which pip installs elsewhere
-                releases[".".join(version.split(".")[:2])] = environment.releases()
+                releases[".".join(version.split(".")[:2])] = environment.releases(with_backend=True)
     if rows:
         print("\n".join([table(rows), *said]))
     if given.what == "constraints" and not said:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
+import frontends
 import pytest
 import pythons
 import quick
@@ -52,12 +54,18 @@ def test_releases_that_differ_by_python_have_markers(tmp_path: Path, monkeypatch
     assert pythons.tested("3.13.0") == {"a": "1", "b": "3", "old": "1"}
 
 
-@pytest.mark.parametrize("version", pythons.VERSIONS)
-def test_the_tested_releases_are_within_the_project_s_bounds(version: str) -> None:
+@pytest.mark.parametrize(("constraints", "version", "more"), [
+    *((pythons.CONSTRAINTS, version, ()) for version in pythons.VERSIONS),
+    (frontends.CONSTRAINTS, frontends.VERSIONS[0], ("triton", "cupy", "cute")),
+], ids=lambda given: given.name if isinstance(given, Path) else None)  # fmt: skip
+def test_the_tested_releases_are_within_the_project_s_bounds(
+    constraints: Path, version: str, more: tuple[str, ...]
+) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(row for name in ("gpu", "opencl", "test", "dev") for row in extras[name])]
-    releases = pythons.tested(version)
+    names = ("gpu", "opencl", "test", "dev", *more)
+    wanted = [*project["dependencies"], *(row for name in names for row in extras[name])]
+    releases = pythons.tested(version, constraints)
     outside = [
         text
         for text in wanted
@@ -67,8 +75,9 @@ def test_the_tested_releases_are_within_the_project_s_bounds(version: str) -> No
     assert outside == []
 
 
-def test_constraints_name_no_place_and_no_digest() -> None:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("constraints", [pythons.CONSTRAINTS, frontends.CONSTRAINTS], ids=lambda path: path.name)
+def test_constraints_name_no_place_and_no_digest(constraints: Path) -> None:
+    lines = constraints.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if not line.startswith("#") and ("/" in line or "--" in line or "@" in line)] == []
 
 
@@ -81,3 +90,18 @@ def test_the_tried_pythons_are_those_that_the_project_names() -> None:
     ]
     assert tuple(named) == pythons.VERSIONS
     assert project["requires-python"] == f">={pythons.VERSIONS[0]}"
+
+
+def test_what_tests_need_is_in_an_environment_of_continuous_integration() -> None:
+    by_hand = {"ziglang", "numba_cuda_mlir"}  # `make runtime` installs the one; no extra brings the other
+    own = {"waited_for_here"}  # a module that its test makes
+    asked = {name for path in (ROOT / "tests").rglob("*.py") for name in frontends.asked_for(path)} - by_hand - own
+    assert [name for name in sorted(asked - set(frontends.PACKAGES)) if find_spec(name) is None] == []
+    assert asked > set(frontends.PACKAGES)
+
+
+def test_files_whose_tests_ask_for_a_package_of_a_front_end_run_beside_it(tmp_path: Path) -> None:
+    assert "tests/unit/frontends/test_cupy.py" in frontends.chosen()
+    (tmp_path / "test_own.py").write_text("jax = pytest.importorskip(\n    'jax.numpy', reason='not run')\n")
+    assert frontends.asked_for(tmp_path / "test_own.py") == {"jax"}
+    assert "tests/meta/test_habits.py" not in frontends.chosen()

@@ -104,7 +104,7 @@ print(testing.benchmark(compiled, kernel_arguments=testing.JitArguments(*given))
 
 @pytest.mark.parametrize(("command", "gpu", "target", "says"), [
     ("run", "a100", "sm_80", ""), ("check", "h100", "sm_90a", "no findings in 1 launch"),
-    ("profile", "h100", "sm_90a", "cute.gemm(tiled, total, in_a, in_b, total)"),
+    ("profile", "h100", "sm_90a", "cute.gemm(tiled, total,"),
 ])  # fmt: skip
 def test_a_product_on_tensor_cores(tmp_path: Path, command: str, gpu: str, target: str, says: str) -> None:
     script = tmp_path / "product.py"

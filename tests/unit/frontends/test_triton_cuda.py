@@ -343,7 +343,7 @@ def test_a_child_process_has_a_gpu_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("command", "says"), [
-    ("check", "no findings in 1 launch"), ("profile", "tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)"),
+    ("check", "no findings in 1 launch"), ("profile", "tl.store(out + at,"),
 ])  # fmt: skip
 def test_a_script_runs_unchanged(tmp_path: Path, command: str, says: str) -> None:
     script = tmp_path / "program.py"

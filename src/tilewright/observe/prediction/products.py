@@ -75,8 +75,8 @@ def predict_product(
 
     >>> from tilewright import catalogue, machine
     >>> found = predict_product(catalogue.find("results_8"), Product(1024, 1024, 1024), machine.gpu("a6000"))
-    >>> found.grid, round(found.waves, 2)
-    ((32, 32, 1), 1.22)
+    >>> found.grid, found.waves > 1
+    ((32, 32, 1), True)
     """
     refused = record.accepts(product.m, product.n, product.k, product.dtype)
     if refused or record.backend != "gpu":
