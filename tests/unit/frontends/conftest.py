@@ -12,7 +12,13 @@ import tilewright as tw
 from tilewright.simulate.device.gpu import SimulatedGpu
 
 #: Tests of packages whose programs need no numba-cuda; one of their tests imports it itself.
-_WITHOUT_NUMBA = ("test_torch_cuda.py", "test_triton_cuda.py", "test_cupy.py", "test_cute_cuda.py")
+_WITHOUT_NUMBA = (
+    "test_torch_cuda.py",
+    "test_triton_cuda.py",
+    "test_cupy.py",
+    "test_cupy_products.py",
+    "test_cute_cuda.py",
+)
 _HAS_NUMBA = importlib.util.find_spec("numba_cuda") is not None
 
 

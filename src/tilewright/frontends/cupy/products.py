@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -34,39 +34,38 @@ _DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "int8", 4: "complex64", 
 _BFLOAT16 = 14
 #: The first letter of functions for one type of elements -> its `cudaDataType`.
 _LETTERS = {"s": 0, "d": 1, "c": 4, "z": 5}
-_TRANSPOSED, _CONJUGATED = 1, 2
+_CONJUGATED = 2  # CUBLAS_OP_C
+#: The parameters of each function after its handle. One whose name begins with a letter has the types of that letter.
+_PARAMETERS = {
+    "gemm": "transa transb m n k alpha a lda b ldb beta c ldc",
+    "gemmBatched": "transa transb m n k alpha a lda b ldb beta c ldc batch",
+    "gemmStridedBatched": "transa transb m n k alpha a lda stride_a b ldb stride_b beta c ldc stride_c batch",
+    "gemmEx": "transa transb m n k alpha a type_a lda b type_b ldb beta c type_c ldc compute algorithm",
+    "gemmBatchedEx": "transa transb m n k alpha a type_a lda b type_b ldb beta c type_c ldc batch compute algorithm",
+    "gemmStridedBatchedEx": "transa transb m n k alpha a type_a lda stride_a b type_b ldb stride_b "
+    "beta c type_c ldc stride_c batch compute algorithm",
+}
 
 
-class Operand(NamedTuple):
-    """Matrices of one product, or of a batch: their first address, type, leading dimension and distance."""
-
-    address: int
-    kind: int
-    leading: int
-    distance: int = 0  #: In elements, from one matrix of a batch to the next.
-
-    def view(self, gpu: SimulatedGpu, rows: int, columns: int, batch: int) -> Array:
-        """Matrices of these extents, as they are in memory."""
-        dtype = _dtype(self.kind)
-        strides = (self.distance * dtype.itemsize, dtype.itemsize, self.leading * dtype.itemsize)
-        return array_at(gpu, self.address, dtype, (batch, rows, columns), strides)
+class CUBLASError(RuntimeError):
+    """A refused product; CuPy catches it under this name."""
 
 
 class HostProducts:
     """Replaces the module `cupy_backends.cuda.libs.cublas`."""
 
-    class CUBLASError(RuntimeError):
-        """What CuPy catches from a product; none is raised."""
+    CUBLASError = CUBLASError
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
         self._modes: dict[int, int] = {}
         for name, value in _NUMBERS.items():
             setattr(self, name, value)
-        for letter, kind in _LETTERS.items():
-            setattr(self, f"{letter}gemm", functools.partial(self._gemm, kind))
-            setattr(self, f"{letter}gemmBatched", functools.partial(self._gemm_batched, kind))
-            setattr(self, f"{letter}gemmStridedBatched", functools.partial(self._gemm_strided_batched, kind))
+        for name, parameters in _PARAMETERS.items():
+            kinds = {"": None} if name.endswith("Ex") else _LETTERS
+            for letter, kind in kinds.items():
+                full = f"{letter}{name}"
+                setattr(self, full, functools.partial(self._call, full, parameters, kind))
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -96,89 +95,83 @@ class HostProducts:
         """Set where coefficients are."""
         self._modes[handle] = mode
 
-    def gemmEx(
-        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int,
-        a: int, a_kind: int, lda: int, b: int, b_kind: int, ldb: int, beta: int, c: int, c_kind: int, ldc: int,
-        compute: int, algorithm: int,
-    ) -> None:  # fmt: skip
-        """C = alpha op(A) op(B) + beta C."""
-        operands = Operand(a, a_kind, lda), Operand(b, b_kind, ldb), Operand(c, c_kind, ldc)
-        self._product((transa, transb), (m, n, k), operands, (alpha, beta), compute)
+    def _call(self, name: str, parameters: str, kind: int | None, handle: int, *values: int) -> None:
+        """Compute the products of one call."""
+        given = dict(zip(parameters.split(), values, strict=True))
+        _check(name, given)
+        if "batch" in given and "stride_c" not in given:  # addresses of matrices are in arrays on the device
+            rows = zip(*(self._addresses(given[one], given["batch"]) for one in "abc"), strict=True)
+            calls = [given | {"a": a, "b": b, "c": c, "batch": 1} for a, b, c in rows]
+        else:
+            calls = [given]
+        for one in calls:
+            self._product(one, kind)
 
-    def gemmStridedBatchedEx(
-        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int,
-        a: int, a_kind: int, lda: int, a_distance: int, b: int, b_kind: int, ldb: int, b_distance: int, beta: int,
-        c: int, c_kind: int, ldc: int, c_distance: int, batch: int, compute: int, algorithm: int,
-    ) -> None:  # fmt: skip
-        """Compute the products of matrices at equal distances."""
-        operands = (
-            Operand(a, a_kind, lda, a_distance),
-            Operand(b, b_kind, ldb, b_distance),
-            Operand(c, c_kind, ldc, c_distance),
-        )
-        self._product((transa, transb), (m, n, k), operands, (alpha, beta), compute, batch)
-
-    def gemmBatchedEx(
-        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int,
-        a: int, a_kind: int, lda: int, b: int, b_kind: int, ldb: int, beta: int, c: int, c_kind: int, ldc: int,
-        batch: int, compute: int, algorithm: int,
-    ) -> None:  # fmt: skip
-        """Compute the products of matrices whose addresses are in arrays on the device."""
-        for addresses in zip(*(self._addresses(one, batch) for one in (a, b, c)), strict=True):
-            operands = map(Operand, addresses, (a_kind, b_kind, c_kind), (lda, ldb, ldc))
-            self._product((transa, transb), (m, n, k), tuple(operands), (alpha, beta), compute)
-
-    def _gemm(self, kind: int, handle: int, *given: int) -> None:
-        transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc = given
-        operands = Operand(a, kind, lda), Operand(b, kind, ldb), Operand(c, kind, ldc)
-        self._product((transa, transb), (m, n, k), operands, (alpha, beta))
-
-    def _gemm_batched(self, kind: int, handle: int, *given: int) -> None:
-        transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, batch = given
-        self.gemmBatchedEx(
-            handle, transa, transb, m, n, k, alpha, a, kind, lda, b, kind, ldb, beta, c, kind, ldc, batch, 0, 0
-        )
-
-    def _gemm_strided_batched(self, kind: int, handle: int, *given: int) -> None:
-        transa, transb, m, n, k, alpha, a, lda, a_distance, b, ldb, b_distance, beta, c, ldc, c_distance, batch = given
-        operands = (
-            Operand(a, kind, lda, a_distance),
-            Operand(b, kind, ldb, b_distance),
-            Operand(c, kind, ldc, c_distance),
-        )
-        self._product((transa, transb), (m, n, k), operands, (alpha, beta), batch=batch)
-
-    def _addresses(self, address: int, count: int) -> Sequence[int]:
+    def _addresses(self, address: int, count: int) -> list[int]:
         with self._gpu.call():
             found: list[int] = read(self._gpu, array_at(self._gpu, address, np.uint64, (count,))).tolist()
         return found
 
-    def _product(
-        self,
-        transposed: tuple[int, int],
-        extents: tuple[int, int, int],
-        operands: tuple[Operand, ...],
-        coefficients: tuple[int, int],
-        compute: int = 0,
-        batch: int = 1,
-    ) -> None:
-        """Compute op(A) op(B) of one pair of matrices or of a batch, with the coefficients at two addresses."""
+    def _product(self, given: Mapping[str, int], kind: int | None) -> None:
+        """C = alpha op(A) op(B) + beta C, for one pair of matrices or for a batch at equal distances."""
         import tilewright as tw
 
-        (m, n, k), (a, b, c) = extents, operands
         with self._gpu.call():
-            result = c.view(self._gpu, m, n, batch)
-            sums = _sums(result.dtype, compute)
-            alpha, beta = (_coefficient(address, sums) for address in coefficients)
-            pair = []
-            for one, shape, turned in zip((a, b), ((m, k), (k, n)), transposed, strict=True):
-                view = one.view(self._gpu, *(shape[::-1] if turned else shape), batch)
-                read(self._gpu, view if batch > 1 else view[0])
-                pair.append(_turned(view, turned))
-            values = tw.matmul(*(one.astype(sums) for one in pair)) * alpha
+            result = self._matrices(given, "c", kind)
+            sums = _sums(result.dtype, given.get("compute", 0))
+            alpha, beta = (_coefficient(given[name], sums) for name in ("alpha", "beta"))
+            values: Any = np.zeros(result.shape, sums)
+            if alpha:
+                left, right = (read(self._gpu, self._matrices(given, one, kind)) for one in "ab")
+                pair = _turned(left, given["transa"]), _turned(right, given["transb"])
+                values = tw.matmul(*(one.astype(sums) for one in pair)) * alpha
             if beta:
                 values += beta * read(self._gpu, result).astype(sums)
             write(self._gpu, result, values.astype(result.dtype))
+
+    def _matrices(self, given: Mapping[str, int], one: str, kind: int | None) -> Array:
+        """A matrix of a product, or those of a batch in front, as they are in memory."""
+        rows, columns = _extents(given)[one]
+        dtype = _dtype(given[f"type_{one}"] if kind is None else kind)
+        strides = (dtype.itemsize, given[f"ld{one}"] * dtype.itemsize)
+        if f"stride_{one}" not in given:
+            return array_at(self._gpu, given[one], dtype, (rows, columns), strides)
+        shape, distance = (given["batch"], rows, columns), given[f"stride_{one}"] * dtype.itemsize
+        return array_at(self._gpu, given[one], dtype, shape, (distance, *strides))
+
+
+def _extents(given: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Rows and columns of each matrix as it is in memory."""
+    m, n, k = given["m"], given["n"], given["k"]
+    return {"a": (k, m) if given["transa"] else (m, k), "b": (n, k) if given["transb"] else (k, n), "c": (m, n)}
+
+
+def _check(name: str, given: Mapping[str, int]) -> None:
+    """Refuse what cuBLAS refuses.
+
+    Raises CUBLASError: an extent is negative, a leading dimension is too small, or a number has no meaning.
+    """
+    extents = ("m", "n", "k", "batch", "stride_a", "stride_b", "stride_c")
+    rules = [(one, given[one], 0) for one in extents if one in given]
+    rules += [(f"ld{one}", given[f"ld{one}"], max(1, rows)) for one, (rows, _) in _extents(given).items()]
+    for what, value, least in rules:
+        if value < least:
+            raise CUBLASError(f"CUBLAS_STATUS_INVALID_VALUE: `{what}` of {name} must be at least {least} (got {value})")
+    for what in ("transa", "transb"):
+        if given[what] not in (0, 1, _CONJUGATED):
+            raise CUBLASError(
+                f"CUBLAS_STATUS_INVALID_VALUE: `{what}` of {name} must be 0, 1 or 2: as it is, transposed, or "
+                f"conjugated as well (got {given[what]})"
+            )
+    for what in ("type_a", "type_b", "type_c"):
+        if given.get(what, 0) not in (*_DTYPES, _BFLOAT16):
+            raise CUBLASError(
+                f"CUBLAS_STATUS_NOT_SUPPORTED: `{what}` of {name} must be a type of the simulated GPU's products: "
+                f"{', '.join(map(str, sorted([*_DTYPES, _BFLOAT16])))} (got {given[what]})"
+            )
+    for what in ("alpha", "beta"):
+        if not given[what]:
+            raise CUBLASError(f"CUBLAS_STATUS_INVALID_VALUE: `{what}` of {name} must be an address (got 0)")
 
 
 def _dtype(kind: int) -> np.dtype[Any]:
@@ -207,6 +200,5 @@ def _coefficient(address: int, kind: np.dtype[Any]) -> Any:
 
 def _turned(matrices: Array, turned: int) -> Array:
     """op(A): as it is, transposed, or conjugated as well."""
-    if not turned:
-        return matrices
-    return matrices.swapaxes(1, 2).conj() if turned == _CONJUGATED else matrices.swapaxes(1, 2)
+    found = matrices.swapaxes(-1, -2) if turned else matrices
+    return found.conj() if turned == _CONJUGATED else found
