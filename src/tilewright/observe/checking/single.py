@@ -42,7 +42,8 @@ def check(
         (TW311), and threads that write one value (TW312). Without it the report counts them in a line.
     **options
         `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
-        :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
+        :func:`tilewright.simt.launch`. One order of blocks and warps runs: where a kernel reads a flag without waiting
+        for it, another `seed` may take another path, with other findings.
 
     Returns
     -------
