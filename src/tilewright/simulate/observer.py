@@ -18,6 +18,7 @@ from tilewright.simulate.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
     from tilewright.simulate.events import Instrument
+    from tilewright.simulate.programs.arguments import ArrayShape
     from tilewright.simulate.programs.program import Program
 
 
@@ -40,6 +41,24 @@ class ArgumentFact:
     #: without gaps. None if the launch has the program's array itself.
     given: tuple[int, tuple[int, ...]] | None = None
     owner: weakref.ref[Any] | None = None  #: For a host array: the owner of its memory.
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An argument of which the driver gets the address, as the program gave it: nobody converts it to its parameter."""
+
+    bytes: int  #: Those behind that address.
+    dtype: np.dtype[Any] | None = None  #: Type of a number, or of an array's elements; None if it is unknown.
+    value: Any = None  #: Of a number; None for other arguments.
+    array: ArrayShape | None = None  #: Of an array, whose address is passed.
+
+
+@dataclass(frozen=True, slots=True)
+class PassedArguments:
+    """All arguments of a launch as the program gave them."""
+
+    arguments: tuple[Passed, ...]
+    source: str = ""  #: The C++ text with the kernel; "" if only files have it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,7 @@ class Launch:
     cluster: tuple[int, int, int] | None = None  #: Blocks of a cluster, if the launch gives them.
     #: Most dynamic shared memory that the program has allowed the kernel; None where it needs no permission.
     allowed_shared_bytes: int | None = None
+    passed: PassedArguments | None = field(default=None, repr=False)  #: None if the arguments have the kernel's types.
     #: Grid and block as the program wrote them, for `tilewright.simt.launch`; None for a launch by a driver.
     written: tuple[Any, Any] | None = field(default=None, repr=False)
 

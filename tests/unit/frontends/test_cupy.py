@@ -312,3 +312,35 @@ def test_textures_and_graphs_of_single_nodes(tmp_path: Path) -> None:
     (script := tmp_path / "script.py").write_text(TEXTURES_AND_GRAPHS)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "textures and graphs\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("k((1,), (8,), (f, cupy.float32(2), 8))", ""),
+        ("k((1,), (8,), (f, 2.0, 8))", "parameter `v` is `float`, and the launch passes 2.0 (float64)"),
+        ("k((1,), (8,), (f.astype('f8'), cupy.float32(2), 8))", "an array of float64"),
+        ("g((1,), (8,), (f, cupy.float32(2), 8))", ""),
+        ("g((1,), (8,), (f, 2, 8))", "parameter `v` is `float`, and the launch passes 2 (int64)"),
+        ("m((1,), (8,), (f,))", "the kernel has 3 parameters, and the launch passes 1 argument"),
+    ],
+)
+def test_arguments_of_other_types_than_the_kernel_s_parameters_are_found(
+    tmp_path: Path, line: str, wanted: str
+) -> None:
+    text = f"""
+import cupy
+
+code = 'extern "C" __global__ void put(float* f, float v, int n) {{ if (threadIdx.x < n) f[threadIdx.x] = v; }}'
+f, k, made = cupy.zeros(8, cupy.float32), cupy.RawKernel(code, "put"), cupy.RawModule(code=code)
+g, m = made.get_function("put"), cupy.RawModule(code="#define Q\\n" + code).get_function("put")
+assert isinstance(g, cupy.RawKernel) and g.num_regs and k.name == "put"
+try:
+    {line}
+except cupy.cuda.driver.CUDADriverError:
+    pass
+"""
+    found = ran(tmp_path, "check", text)
+    assert found.returncode == bool(wanted), found.stdout + found.stderr
+    assert ("TW511" in found.stdout) == bool(wanted)
+    assert wanted in " ".join(found.stdout.split())

@@ -6,8 +6,9 @@ The replacements compile and link to PTX with source lines. All other code of `c
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cuda import core  # it may have been imported just now, without being an attribute of `cuda` yet
@@ -16,6 +17,7 @@ from cuda.core._utils import cuda_utils
 
 from tilewright.frontends.kernel_sources import at_its_lines
 from tilewright.frontends.libcuda.errors import errors
+from tilewright.frontends.passed import passing
 from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device import linking
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -70,9 +72,21 @@ class Explanations:
         return errors().last(int(number)) or self._before.get(number, otherwise)
 
 
+def _noting(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces `cuda.core.launch`: its launch says what it passes."""
+
+    @functools.wraps(launch)
+    def noted(stream: Any, config: Any, kernel: Any, *arguments: Any) -> Any:
+        with passing(arguments):
+            return launch(stream, config, kernel, *arguments)
+
+    return noted
+
+
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
     yield "cuda.core", "Program", Program
+    yield "cuda.core", "launch", _noting(core.launch)
     yield "cuda.core", "Linker", Linker
     if hasattr(_device, "_tls"):  # its devices cache the properties of the first GPU
         yield _device.__name__, "_tls", threading.local()

@@ -40,7 +40,8 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield _COMPILER, "_use_ptx", True
     yield _COMPILER, "_compile_module_with_cache", _with_lines(compiler._compile_module_with_cache)
     yield _COMPILER, "compile_using_nvcc", _to_ptx(compiler.compile_using_nvcc)
-    cupy = importlib.import_module("cupy")
+    cupy, kernels = importlib.import_module("cupy"), importlib.import_module("tilewright.frontends.cupy.kernels")
+    yield from (("cupy", kind.__name__, kind) for kind in (kernels.RawKernel, kernels.RawModule))
     yield "cupy", "from_dlpack", _from_dlpack(cupy.from_dlpack, cupy.asarray)
     own = {"curand": HostGenerators(gpu), "cublas": HostProducts(gpu)}
     for package in ("cupy_backends.cuda.libs", "cupy.cuda"):

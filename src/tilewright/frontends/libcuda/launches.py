@@ -78,13 +78,21 @@ def launch(
 ) -> None:
     """Run a kernel with the present values at its parameters' addresses."""
     gpu.require_context()
-    values = values_at(gpu, kernel, parameters, extra)
-    submit(gpu, stream, lambda where: gpu.host.launch(gpu, where, config, kernel, values), "kernel")
+    passed = gpu.host.passed if parameters else None
+    values = values_at(gpu, kernel, parameters, extra, passed and len(passed.arguments))
+    submit(gpu, stream, lambda where: gpu.host.launch(gpu, where, config, kernel, values, passed), "kernel")
 
 
-def values_at(gpu: SimulatedGpu, kernel: Kernel, parameters: int, extra: int = 0) -> Sequence[bytes]:
-    """The bytes of each parameter, read from the program's addresses."""
+def values_at(
+    gpu: SimulatedGpu, kernel: Kernel, parameters: int, extra: int = 0, given: int | None = None
+) -> Sequence[bytes]:
+    """The bytes of each parameter, read from the program's addresses, of which there are as many as `given`.
+
+    Those that are missing are empty: the launch will be rejected.
+    """
     wanted = kernel.program.parameters
+    if given is not None and given < len(wanted):
+        return [b""] * len(wanted)
     places: Sequence[int] = ()
     if parameters:
         places = gpu.host.words(len(wanted), parameters)

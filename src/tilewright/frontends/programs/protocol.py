@@ -18,6 +18,7 @@ from tilewright.frontends.programs.runtime import Runtime
 from tilewright.simulate.device.caller import Host, Registered
 from tilewright.simulate.device.gpu import STICKY, DriverError, SimulatedGpu
 from tilewright.simulate.device.launching import LaunchConfig, facts
+from tilewright.simulate.observer import PassedArguments
 from tilewright.simulate.state import GLOBAL_BASE, SLACK_BYTES
 
 if TYPE_CHECKING:
@@ -212,7 +213,13 @@ class Caller(Host):
         self.invoke(function, *words)
 
     def launch(
-        self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]
+        self,
+        gpu: SimulatedGpu,
+        stream: int,
+        config: LaunchConfig,
+        kernel: Kernel,
+        values: Sequence[bytes],
+        passed: PassedArguments | None = None,
     ) -> None:
         """Run a kernel; the next call reports its failure.
 

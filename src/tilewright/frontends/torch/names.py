@@ -6,6 +6,7 @@ from every thread and from its own functions.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ import torch
 from tilewright.errors import DeviceError
 from tilewright.frontends.libcuda.entries import mapped_files
 from tilewright.frontends.libcuda.static_runtime import static_runtime
+from tilewright.frontends.passed import passing
 from tilewright.frontends.torch import graphs, host_memory, shared, storages, streams
 from tilewright.frontends.torch.devices import require_only_gpu, with_properties
 from tilewright.frontends.torch.operators import FACTORIES
@@ -104,9 +106,23 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield "torch", "Tensor.type_as", lambda tensor, other: tensor.to(other)
     yield "torch.backends.cudnn", "is_acceptable", lambda tensor: False  # it is machine code
     if hasattr(torch.cuda._utils, "_get_nvrtc_library"):
+        launch = torch.cuda._utils._CudaKernel.__call__
+        yield "torch.cuda._utils", "_CudaKernel.__call__", _passing(launch)
         yield "torch.cuda._utils", "_get_nvrtc_library", _with_ptx(torch.cuda._utils._get_nvrtc_library)
     if hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
+
+
+def _passing(launch: Callable[..., None]) -> Callable[..., None]:
+    """Replaces launches of kernels from `torch.cuda._compile_kernel`: they say what torch passes for each argument."""
+
+    @functools.wraps(launch)
+    def passing_arguments(kernel: Any, *given: Any, **named: Any) -> None:
+        arguments = named.get("args", given[2] if len(given) > 2 else None) or ()
+        with passing(ctypes.c_int(x) if type(x) is int else x for x in arguments):
+            launch(kernel, *given, **named)
+
+    return passing_arguments
 
 
 def _with_ptx(load: Callable[[], Any]) -> Callable[[], Any]:

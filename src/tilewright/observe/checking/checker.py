@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import KernelError, LaunchError, PtxError
-from tilewright.observe.checking import copies, faults, finite, folded, hosts, launches, mending, suppressions
+from tilewright.observe.checking import copies, faults, finite, folded, hosts, launches, mending, passed, suppressions
 from tilewright.observe.checking.coverage import Coverage
 from tilewright.observe.checking.static import (
     carried,
@@ -96,7 +96,7 @@ class Checks(Observer):
         self._states = States(0)
         self._looked_at: set[Any] = set()
         self._lost: dict[tuple[str, str], list[Finding]] = {}  # if a kernel without writes ends
-        self._too_few: list[Finding] = []  # whether this launch has fewer dimensions than its kernel
+        self._misfits: list[Finding] = []  # this launch's dimensions and arguments that are not the kernel's
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -230,8 +230,9 @@ class Checks(Observer):
         dtypes = [a.dtype for a in launch.arguments if a.dtype is not None]
         key = (launch.program.ptx, launch.program.entry, tuple(map(str, dtypes)))
         read = values_of(launch)
-        self._too_few = launches.fewer_dimensions(launch) if read is not None else []
-        self._found += self._too_few
+        dimensions = launches.fewer_dimensions(launch) if read is not None else []
+        self._misfits = [*dimensions, *passed.findings(launch)]
+        self._found += self._misfits
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
             if folded.holds_arrays(launch.program):
@@ -267,7 +268,7 @@ class Checks(Observer):
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather the findings of the instruments, and of the machine's error."""
         raised_before = len(self._raised)
-        if self._too_few:  # what it does then does not matter
+        if self._misfits:  # what it does then does not matter
             self._found += self._refused(launch) if isinstance(error, LaunchError) else ()
             return
         results = run.results if run is not None else error.results if isinstance(error, KernelError) else {}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewright.observe.checking import arrays, mending, statements
+from tilewright.observe.checking import arrays, mending, signatures
 from tilewright.observe.checking.static import dimensions
 from tilewright.observe.checking.static.values import Values, of_kernel
 from tilewright.observe.instruments.findings import Finding, split
@@ -136,8 +136,8 @@ def of_launch(
 def _named(details: dict[str, Any], program: Program) -> dict[str, Any]:
     """The details with an array's name in the source of C++, where a pointer is only known by its number."""
     number = re.fullmatch(r"argument (\d+)", details.get("array", ""))
-    names = statements.parameters(*program.definition[:2]) if number else []
-    return details | ({"array": names[int(number[1])]} if number and int(number[1]) < len(names) else {})
+    known = signatures.of_program(program) if number else ()
+    return details | ({"array": known[int(number[1])].name} if number and int(number[1]) < len(known) else {})
 
 
 def _at_users_line(finding: Finding, launch: Launch) -> Finding:

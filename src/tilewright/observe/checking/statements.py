@@ -117,12 +117,17 @@ def of_axes(file: str, line: int) -> tuple[str, str]:
     return x, y
 
 
-def parameters(file: str, line: int) -> list[str]:
-    """The names of the parameters of the function of C++ whose definition is at a line; empty if that is not known."""
-    code = code_of(text_of(file)) if file.endswith(CPP) else ""
-    head = re.search(r"\(([^()]*)\)\s*\{", "\n".join(code.splitlines()[max(line - 1, 0) :]))
-    names = [re.search(r"(\w+)\s*(?:\[\w*\]\s*)*$", one) for one in head[1].split(",")] if head else []
-    return [name[1] for name in names if name]
+def cpp_of(file: str) -> str:
+    """The C++ in a file at its lines: all of it, or the literals with kernels in a file of Python."""
+    text = text_of(file)
+    if file.endswith(CPP) or not text:
+        return text
+    lines = [""] * (text.count("\n") + 1)
+    for node in ast.walk(_parsed(text) or ast.Module([], [])):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__global__" in node.value:
+            code = node.value.split("\n")
+            lines[node.lineno - 1 : node.lineno - 1 + len(code)] = code
+    return "\n".join(lines)
 
 
 def shared_arrays(file: str, line: int) -> list[str]:

@@ -44,6 +44,11 @@ class Host(ABC):
         """The code that the process loaded: a `Loaded`."""
 
     @property
+    def passed(self) -> Any:
+        """The arguments of this thread's next launch, a `PassedArguments`; None if only addresses are known."""
+        return None
+
+    @property
     def code_gpu(self) -> Any:
         """The GPU that its code is loaded on; None for the one installed at the time of use."""
         return None
@@ -164,5 +169,7 @@ class Host(ABC):
         gpu.call_back(found, work)
 
     @abstractmethod
-    def launch(self, gpu: Any, stream: int, config: Any, kernel: Any, values: Sequence[bytes]) -> None:
-        """Run a kernel with the bytes of its parameters, as a `LaunchConfig` says."""
+    def launch(
+        self, gpu: Any, stream: int, config: Any, kernel: Any, values: Sequence[bytes], passed: Any = None
+    ) -> None:
+        """Run a kernel with the bytes of its parameters, as a `LaunchConfig` says; `passed` as in `Launch`."""

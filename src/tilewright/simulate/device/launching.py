@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 import re
 import struct
@@ -36,7 +37,7 @@ from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.simulate.device.pending_work import Task, UsedBytes
-from tilewright.simulate.observer import ArgumentFact, Launch, Run, StreamRace
+from tilewright.simulate.observer import ArgumentFact, Launch, PassedArguments, Run, StreamRace
 from tilewright.simulate.programs import residency
 from tilewright.simulate.programs.launch_rules import broken
 from tilewright.simulate.programs.listing import Parameter
@@ -119,9 +120,14 @@ class Launcher:
         self._extents_code = extents_code
         self._noted = threading.local()
 
-    def note(self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]]) -> None:
-        """Set what describes the arguments of this thread's next launch, from the bytes of its parameters."""
-        self._noted.facts = facts
+    def note(
+        self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]], passed: PassedArguments | None = None
+    ) -> None:
+        """Set what describes the arguments of this thread's next launch, from the bytes of its parameters.
+
+        `passed` is as in :class:`Launch`.
+        """
+        self._noted.about = facts, passed
 
     def launch(self, stream: Any, config: Any, kernel: Kernel, *arguments: Any) -> None:
         """Run a kernel and wait for it.
@@ -131,7 +137,8 @@ class Launcher:
         """
         gpu = self.gpu
         with gpu.call():
-            noted, self._noted.facts = getattr(self._noted, "facts", None), None
+            about_arguments, self._noted.about = getattr(self._noted, "about", None), None
+            noted, passed = about_arguments or (None, None)
             library = Library.of(gpu, kernel.code)
             program = library.entry(kernel.name)
             block, cluster = _extents(config.block), _cluster(config)
@@ -140,7 +147,7 @@ class Launcher:
                 handle = int(getattr(stream, "handle", stream) or 0)
                 gpu.working_stream(handle)
                 values = packed(program.parameters, arguments)
-                if gpu.graphs.captures and self._captured(handle, noted, (config, kernel, *values)):
+                if gpu.graphs.captures and self._captured(handle, about_arguments, (config, kernel, *values)):
                     return
                 facts = tuple(noted(values)) if noted else ()
                 gpu.refuse_ended(*[fact.address for fact in facts if fact.address])
@@ -154,7 +161,7 @@ class Launcher:
             about = Launch(
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, line, index,
                 _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
-                allowed_shared_bytes=allowed_shared_bytes(gpu, library, program),
+                allowed_shared_bytes=allowed_shared_bytes(gpu, library, program), passed=passed,
             )  # fmt: skip
             try:
                 self._check(about, library, kernel.name)
@@ -185,7 +192,7 @@ class Launcher:
         graphs = self.gpu.graphs
 
         def again(where: int) -> None:
-            self._noted.facts = noted
+            self._noted.about = noted
             self.launch(where, *given)
 
         if graphs.captured(stream) is None:
@@ -274,6 +281,10 @@ class Launcher:
             code = "CUDA_ERROR_INVALID_CLUSTER_SIZE"
             reason = "" if large else ", unless the kernel has the attribute NonPortableClusterSizeAllowed"
             raise DriverError(code, f"{code}: a cluster has at most {most} blocks{reason} (got {about.cluster})")
+        given, parameters = about.passed, about.program.parameters
+        if given is not None and len(given.arguments) < len(parameters):
+            rule = f"takes {len(parameters)} kernel parameters (got {len(given.arguments)})"
+            raise DriverError("CUDA_ERROR_INVALID_VALUE", rule)
         static, allowed = about.program.shared_bytes, about.allowed_shared_bytes
         for one in broken(about.gpu, about.grid, about.block, static, dynamic, allowed=allowed):
             code = self._extents_code if one.rule.is_of_extents else "CUDA_ERROR_INVALID_VALUE"
@@ -342,11 +353,14 @@ def _bytes(argument: Any) -> bytes:
     return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
 
 
-def facts(gpu: SimulatedGpu, values: Sequence[bytes]) -> Iterator[ArgumentFact]:
-    """What is known of arguments by their bytes alone: which of them are addresses, and small numbers."""
-    for at, value in enumerate(values):
+def facts(gpu: SimulatedGpu, values: Sequence[bytes], passed: PassedArguments | None = None) -> Iterator[ArgumentFact]:
+    """What is known of arguments by their bytes, addresses and small numbers, and of arrays that were passed."""
+    arrays = [one.array for one in passed.arguments] if passed is not None else []
+    for at, (value, array) in enumerate(itertools.zip_longest(values, arrays[: len(values)])):
         name, number = f"argument {at}", int.from_bytes(value, "little", signed=len(value) in (4, 8))
-        if len(value) == 8 and gpu.memory.extent(number) is not None:
+        if array is not None and len(value) == 8:
+            yield ArgumentFact(name, array.dtype, array.shape, array.strides, number)
+        elif len(value) == 8 and gpu.memory.extent(number) is not None:
             yield ArgumentFact(name, address=number)
         else:
             yield ArgumentFact(name, value=number if len(value) in (4, 8) else None)

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 
 #: Code -> (C++ name, NumPy dtype). `char` has none: whether it is signed depends on the platform.
-_BUILTIN = {
+BUILTIN = {
     "v": ("void", ""),
     "b": ("bool", "|b1"),
     "c": ("char", ""),
@@ -183,8 +183,8 @@ class _Reader:
 
     def type(self) -> CType:
         """One type; all types except plain builtins enter the table."""
-        if builtin := self.take("[" + "".join(_BUILTIN) + "]"):
-            return CType(*_BUILTIN[builtin[0]])
+        if builtin := self.take("[" + "".join(BUILTIN) + "]"):
+            return CType(*BUILTIN[builtin[0]])
         if reference := self.take(r"S([0-9A-Z]*)_"):
             return self.seen[_number(reference[1], 36)]
         if parameter := self.take(r"T(\d*)_"):
