@@ -393,8 +393,39 @@ static void threads_share_the_blocks_and_the_word_that_stops_them(void)
         CHECK(pthread_join(threads[i], 0) == 0);
 }
 
+uint32_t tw_gives_way(struct tw_context *context);
+
+// How many of 4096 strong accesses a warp gives way before.
+static uint32_t given_ways(uint64_t ways, uint64_t seed)
+{
+    struct tw_context context = {.ways = ways, .ways_drawn = seed};
+    uint32_t given = 0;
+    for (uint32_t i = 0; i < 4096; i++)
+        given += tw_gives_way(&context);
+    return given;
+}
+
+static void warps_give_way_as_often_as_asked(void)
+{
+    CHECK(given_ways(0, 1) == 0 && given_ways(256, 1) == 4096);
+    CHECK(given_ways(128, 1) > 1848 && given_ways(128, 1) < 2248 && given_ways(128, 2) != given_ways(128, 1));
+}
+
+// Where warps give way, a block is left after one round, so that another one gets its turn.
+static void another_cluster_runs_where_warps_give_way(void)
+{
+    struct launch *launch = prepared(never_ends, 2, 0);
+    launch->context.may_stall = 1;
+    launch->context.ways = 256;
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_STALLED);
+    CHECK(launch->context.instructions == 10 * WARPS);
+    free(launch);
+}
+
 int main(void)
 {
+    warps_give_way_as_often_as_asked();
+    another_cluster_runs_where_warps_give_way();
     every_block_is_run_once_in_the_order_asked_for();
     whole_barriers_keep_warps_together();
     limits_end_a_spinning_block_and_say_where();

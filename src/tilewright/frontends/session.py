@@ -50,7 +50,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
     observers : sequence of Observer
         Observers of its memory and of every launch.
     seed : int, optional
-        Seed that shuffles the order of blocks, and of warps in a block, in every launch.
+        The order of blocks and warps in every launch, as for :func:`tilewright.simt.launch`.
     limits : Limits, optional
         Limits after which a launch is abandoned.
     check : bool

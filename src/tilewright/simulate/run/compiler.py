@@ -20,6 +20,7 @@ from tilewright.simulate.run.turns import pause_address
 #: The functions that the runtime's files export.
 _RUNTIME = (
     "tw_run",
+    "tw_gives_way",
     "tw_recheck",
     "tw_fault",
     "tw_stop",

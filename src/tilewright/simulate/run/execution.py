@@ -29,7 +29,7 @@ from tilewright.simulate.run.diagnosis import Diagnosis, number_of
 from tilewright.simulate.run.grid_barrier import GridBarrier
 from tilewright.simulate.run.job import Job, Placed
 from tilewright.simulate.run.observed import Callbacks, Observed
-from tilewright.simulate.run.orders import orders
+from tilewright.simulate.run.orders import order_of
 from tilewright.simulate.run.printing import Printout
 from tilewright.simulate.run.ready_kernel import ReadyKernel
 from tilewright.simulate.run.resident import Resident
@@ -41,6 +41,8 @@ _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 #: Blocks of a host thread that may wait at the same time, each with its own memory, if blocks wait for blocks; more if
 #: a GPU would hold more of them.
 RESIDENT_MAX = 1024
+#: The same where blocks do not wait for blocks, and only give way to them before strong accesses.
+_GIVING_WAY = 32
 #: Host threads of a kernel whose called functions may wait for other blocks: so many of its blocks run at once.
 _WAITING_THREADS = 256
 _POLL_SECONDS = 0.02
@@ -139,7 +141,9 @@ class Execution:
         self.blocks, self.cluster_blocks = math.prod(launch.grid), math.prod(launch.cluster or ())
         self.clusters = self.blocks // self.cluster_blocks
         self.grid_barrier = GridBarrier(placed.memory, placed.workspace, self.blocks) if placed.workspace else None
-        self._resident = RESIDENT_MAX
+        self._order = order_of(self.clusters, self.warps, launch.seed, launch.part)
+        self._ways = self._order.ways if job.gives_way else 0
+        self._resident = RESIDENT_MAX if ready.translation.spins else _GIVING_WAY
         if ready.translation.spins and self.blocks > RESIDENT_MAX:
             self._resident = max(RESIDENT_MAX, most_resident(self.threads))
         self._resident = -(-self._resident // self.cluster_blocks)
@@ -147,7 +151,7 @@ class Execution:
         # A called function cannot pause, so a block that may wait for others inside one has a host thread of its own.
         self._calls = ready.translation.layout.calls
         self._waits_in_calls = bool(self._calls and ready.translation.waits_for_blocks)
-        workers = launch.limits.threads or host_threads()
+        workers = 1 if job.gives_way else launch.limits.threads or host_threads()
         workers = max(workers, _WAITING_THREADS) if self._waits_in_calls else workers
         self.workers = min(workers, self.clusters - self._first)
         self._used_bytes = placed.memory.used_bytes
@@ -158,7 +162,6 @@ class Execution:
         self._next = np.full(1, self._first, np.uint64)
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._orders = orders(self.clusters, self.warps, launch.seed, launch.part)
         translation = ready.translation
         self._counter_count = translation.tallies
         for instrument, rows in zip(job.instruments, translation.counter_rows, strict=True):
@@ -224,7 +227,7 @@ class Execution:
     @property
     def _blocks_at_once(self) -> int:
         """The most blocks whose memory is there at the same time."""
-        clusters = self.workers * (self._resident if self.job.ready.translation.spins else 1)
+        clusters = self.workers * (self._resident if self.job.ready.translation.spins or self._ways else 1)
         return min(self.blocks, clusters * self.cluster_blocks)
 
     @functools.cached_property
@@ -345,7 +348,7 @@ class Execution:
         translation = self.job.ready.translation
         words = state.CONTEXT_BYTES // 8
         record = np.zeros(words + max(self._counter_count, 1), np.uint64)
-        (factor, shift), warp_order = self._orders
+        order = self._order
         host_address = self.placed.memory.host_address
         values = {
             "global_base": host_address,
@@ -361,8 +364,8 @@ class Execution:
             "stop": self._stop.ctypes.data,
             "next_cluster": self._next.ctypes.data,
             "clusters": self.clusters,
-            "order_factor": factor,
-            "order_shift": shift,
+            "order_factor": order.factor,
+            "order_shift": order.shift,
             "grid_x": self.launch.grid[0],
             "grid_y": self.launch.grid[1],
             "grid_z": self.launch.grid[2],
@@ -373,13 +376,15 @@ class Execution:
             "warps": self.warps,
             "threads": self.threads,
             "warp_bytes": translation.warp_bytes,
-            "warp_order": warp_order.ctypes.data,
+            "warp_order": order.warps.ctypes.data,
             "points": translation.points,
             "shared_bytes": self.job.shared_bytes,
             "shared_fill": SHARED_FILL,
             "reserved_offset": translation.layout.places.get(RESERVED, ("shared", 0))[1],
             "reserved_bytes": translation.layout.sizes.get(RESERVED, 0),
-            "may_stall": int(translation.spins and self.clusters > 1),
+            "may_stall": int((translation.spins or bool(self._ways)) and self.clusters > 1),
+            "ways": self._ways,
+            "ways_drawn": order.drawn,
             "call_depth": self.launch.limits.call_depth,
             "dynamic_shared_bytes": self.launch.shared_bytes,
             "grid_workspace": 0 if self.grid_barrier is None else self.grid_barrier.workspace,

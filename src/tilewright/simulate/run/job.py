@@ -8,15 +8,18 @@ from dataclasses import dataclass, replace
 
 from tilewright.errors import LaunchError, TargetError
 from tilewright.simulate.events import Instrument
+from tilewright.simulate.isa import table
 from tilewright.simulate.observer import Launch
 from tilewright.simulate.programs.arguments import array_fields, last_strides
 from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.launch_rules import broken
 from tilewright.simulate.programs.listing import parsed, unfit
+from tilewright.simulate.ptx import tree
 from tilewright.simulate.run.kernels import kernel_store
 from tilewright.simulate.run.memory import Memory
 from tilewright.simulate.run.ready_kernel import ReadyKernel
 from tilewright.simulate.run.tiering import TierUp
+from tilewright.simulate.translate.analysis.graph import is_strong
 from tilewright.simulate.translate.analysis.layout import Layout
 from tilewright.simulate.translate.analysis.special import SMALL, SMALL_WIDE, LaunchClass
 
@@ -46,6 +49,8 @@ class Job:
     ready: ReadyKernel  #: The code that it starts with.
     improvement: TierUp | None  #: Makes better code in the meantime.
     shared_bytes: int  #: Shared memory of a block, with the gaps of instruments.
+    #: Whether its seed says, too, when warps give way to others; then one host thread runs it, so that it repeats.
+    gives_way: bool = False
 
     @property
     def param_bytes(self) -> int:
@@ -73,7 +78,7 @@ def made_ready(launch: Launch, values: Sequence[bytes], instruments: Sequence[In
         shared_bytes += max(instrument.gap_bytes for instrument in instruments)  # after the last variable too
     if launch.written is None:
         shared_bytes += -shared_bytes % _VECTOR_BYTES
-    return Job(launch, tuple(instruments), ready, improvement, shared_bytes)
+    return Job(launch, tuple(instruments), ready, improvement, shared_bytes, kind.gives_way)
 
 
 @functools.lru_cache(maxsize=256)
@@ -81,6 +86,18 @@ def _has_clusters(ptx: str, entry: str) -> bool:
     """Whether a kernel has directives of clusters."""
     function = parsed(ptx).functions.get(entry)
     return function is not None and any("cluster" in directive for directive in function.directives)
+
+
+@functools.lru_cache(maxsize=256)
+def _talks(ptx: str) -> bool:
+    """Whether threads of a module talk to each other through memory, so that their order may matter."""
+    names = {
+        item.name
+        for function in parsed(ptx).functions.values()
+        for item in function.body
+        if isinstance(item, tree.Instruction)
+    }
+    return any(form is not None and is_strong(form) for form in map(table().find, names))
 
 
 @functools.lru_cache(maxsize=256)
@@ -145,7 +162,9 @@ def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
         if values[itemsize] == values[stride]:
             strides.add((offsets[stride], int.from_bytes(values[stride], "little")))
     stack_bytes = launch.limits.stack_bytes + -launch.limits.stack_bytes % 16
-    return LaunchClass.of(launch.block, launch.grid, frozenset(small), frozenset(strides), launch.cluster, stack_bytes)
+    gives_way = launch.seed is not None and _talks(program.ptx)
+    kind = launch.block, launch.grid, frozenset(small), frozenset(strides), launch.cluster, stack_bytes
+    return LaunchClass.of(*kind, gives_way=gives_way)
 
 
 @functools.lru_cache(maxsize=256)

@@ -50,7 +50,9 @@ def launch(
     limits : Limits, optional
         Limits of instructions and time.
     seed : int, optional
-        Shuffles the order of blocks, and of warps in a block; without it both ascend.
+        The order of blocks, and of warps in a block: 0 ascends, as without a seed, and 1 descends. With 2, warps also
+        give way to each other before every atomic, volatile, relaxed or stronger access. Others are random. A launch
+        with a seed takes one host thread if its threads talk to each other by such accesses, so it repeats exactly.
     memory : Memory, optional
         Global memory to use; by default that of the `with` block or of the `DeviceArray` arguments, or else a fresh
         one. It keeps the variables of C++ and PTX programs from launch to launch.

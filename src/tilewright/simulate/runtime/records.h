@@ -427,6 +427,8 @@ struct tw_context {
     uint64_t fault_warp;
     uint64_t fault_lane;
     uint64_t moved;  // an mbarrier has changed in this round
+    uint64_t ways;   // how often, of 256 times, a warp gives way before a strong access; 0: never
+    uint64_t ways_drawn;  // the random number that says when
 };
 
 struct tw_barrier {

@@ -234,7 +234,8 @@ static int32_t after_round(struct tw_context *context, struct tw_slot *slots, st
         return deadlock(context, slots);
     pause->stalls = round.yielded && !round.progress ? pause->stalls + 1 : 0;
     pause->circles = round.finished ? 0 : pause->circles + round.progress;
-    if ((pause->stalls >= STALL_ROUNDS || pause->circles >= CIRCLE_ROUNDS) && context->may_stall) {
+    uint32_t patience = context->ways ? 1 : STALL_ROUNDS;
+    if ((pause->stalls >= patience || pause->circles >= CIRCLE_ROUNDS) && context->may_stall) {
         tw_stop_outside(context, slots);
         return TW_STALLED;
     }
@@ -289,6 +290,15 @@ static int32_t run_cluster(struct tw_context *context, struct tw_slot *slots)
         if (end != GOES_ON)
             return end;
     }
+}
+
+// Whether a warp gives way to others before a strong access, so that theirs may come between two of its own.
+uint32_t tw_gives_way(struct tw_context *context)
+{
+    if (!context->ways)
+        return 0;
+    context->ways_drawn = context->ways_drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return context->ways_drawn >> 56 < context->ways;
 }
 
 // Run clusters in the slots of one; returns why it stopped. It may be called again unless something went wrong.

@@ -148,7 +148,7 @@ def _translate(
     frames = STACK_BYTES if stacked else min(max(STACK_BYTES, launch.stack_bytes), STACK_BYTES_MOST)
     layout.stack_start = layout.local_bytes = layout.local_bytes + frames * bool(called)
     layout.local_bytes += launch.stack_bytes * stacked
-    main = _emitter(module, function, layout, launch, instruments, host)
+    main = _emitter(module, function, layout, launch, instruments, host, gives_way=launch.gives_way)
     main.functions = {name: _taking(module.functions[name], stacked=stacked) for name in called}
     flow = emit_function(main, "tw.warp")
     graphs = [main.graph]
@@ -192,10 +192,12 @@ def _emitter(
     launch: LaunchClass,
     instruments: Sequence[Instrument],
     host: HostVectors | None,
+    *,
+    gives_way: bool = False,
 ) -> Emitter:
     """The graph and shapes of one function, ready to emit."""
     with _reading(module, function.name):
-        flow_graph = graph.build(function, module.path)
+        flow_graph = graph.build(function, module.path, gives_way=gives_way)
     webs.split(flow_graph)
     registers = flow_graph.registers
     shapes = Shapes(flow_graph, launch, lambda name: register_bits(registers[name]), layout.params)

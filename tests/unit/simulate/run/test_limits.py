@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -168,7 +169,7 @@ def test_seeds_change_the_order_and_not_the_result(threads):
         4,
     )
     orders = set()
-    for seed in (None, 0, 1, 2):
+    for seed in (None, 0, 1, 3, 4):
         out, order = np.zeros(640, np.uint32), np.zeros(640, np.uint32)
         total = np.zeros(1, np.uint32)
         run(
@@ -188,7 +189,8 @@ def test_seeds_change_the_order_and_not_the_result(threads):
         orders.add(tuple(order[::32].tolist()))
     if threads == 1:
         assert len(orders) == 4
-        assert tuple(range(0, 640, 32)) in orders  # without a seed blocks and warps ascend
+        assert tuple(range(0, 640, 32)) in orders  # without a seed, and with 0, blocks and warps ascend
+        assert any(all(a > b for a, b in itertools.pairwise(one)) for one in orders)  # with 1 they descend
 
 
 def test_a_seed_replays_its_order():

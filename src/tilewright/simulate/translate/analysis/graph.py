@@ -1,7 +1,8 @@
 """From a function's body to a flow graph: basic blocks in reverse post-order, with liveness.
 
 Blocks are cut at labels, after branches, around barriers, and before instructions where lanes reconverge (`.sync`), so
-a lane can wait only at the start of a block. Long straight lines are cut too.
+a lane can wait only at the start of a block. Long straight lines are cut too. Where warps give way to others before
+strong accesses, blocks are cut before these.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ CARRY = "$cc"
 STACK = "$stack"
 #: Registers that instructions read or write implicitly.
 HIDDEN = frozenset({CARRY, STACK})
+#: Modifiers of accesses through which threads talk to each other, besides atomics. Source: PTX ISA, 8.3 (strong).
+_STRONG = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 #: Instructions that a guard turns into a branch around them; also barriers.
 _BRANCHED = {Role.RETURN, Role.EXIT, Role.TRAP, Role.CALL, Role.SWITCH}
 
@@ -74,6 +77,8 @@ class Block:
     label: str = ""
     #: this block starts with an instruction where lanes reconverge
     meets: bool = False
+    #: this block starts with a strong access, before which its warp may give way to others
+    gives_way: bool = False
     #: its branch is a guard, not an instruction of the program
     synthetic: bool = False
     ptx_line: int = 0
@@ -188,12 +193,26 @@ def registers_of(operand: tree.Operand) -> list[str]:
     return [part.name for part in parts(operand) if isinstance(part, tree.Register)]
 
 
-def build(function: tree.Function, path: str) -> Graph:
+def is_strong(form: Form) -> bool:
+    """Whether an access is one through which threads talk to each other: atomic, volatile, relaxed or stronger.
+
+    >>> names = ("ld.acquire.gpu.global.u32", "red.global.add.u32", "ld.global.u32", "ld.volatile.local.u32")
+    >>> [is_strong(table().find(name)) for name in names]
+    [True, True, False, False]
+    """
+    if form.row.access not in ("load", "store", "atomic") or form.has("local"):
+        return False
+    return form.row.access == "atomic" or any(map(form.has, _STRONG))
+
+
+def build(function: tree.Function, path: str, *, gives_way: bool = False) -> Graph:
     """Cut a function into blocks, number them, and find liveness, back edges and spin loops.
+
+    `gives_way`: whether warps may give way to others before strong accesses.
 
     Raises PtxError: an unknown form, an undeclared register, or a branch without a label.
     """
-    blocks = _Cutter(function, path).cut()
+    blocks = _Cutter(function, path, gives_way=gives_way).cut()
     order = _reverse_post_order(blocks)
     renumber = {old: new for new, old in enumerate(order)}
     kept = [blocks[old] for old in order]
@@ -212,9 +231,10 @@ def build(function: tree.Function, path: str) -> Graph:
 class _Cutter:
     """Walks a body once and cuts it into blocks."""
 
-    def __init__(self, function: tree.Function, path: str) -> None:
+    def __init__(self, function: tree.Function, path: str, *, gives_way: bool) -> None:
         self.function = function
         self.path = path
+        self.gives_way = gives_way
         self.blocks: list[Block] = [Block(0, ptx_line=function.ptx_line)]
         self.labels: dict[str, int] = {}
         self.pending: list[tuple[Block, int, str, int]] = []  # block, successor slot, label, ptx line
@@ -236,9 +256,10 @@ class _Cutter:
             block.successors[slot] = self.labels[label]
         return self.blocks
 
-    def start(self, line: int) -> Block:
-        """Begin a block; the open one falls into it."""
-        if self.open and not self.blocks[-1].ops and self.blocks[-1].index and not self.blocks[-1].meets:
+    def start(self, line: int, *, afresh: bool = False) -> Block:
+        """Begin a block, into which the open one falls; `afresh`: even if that is empty."""
+        empty = self.open and not self.blocks[-1].ops and self.blocks[-1].index and not self.blocks[-1].meets
+        if empty and not afresh:
             return self.blocks[-1]
         block = Block(len(self.blocks), ptx_line=line)
         if self.open:
@@ -286,6 +307,9 @@ class _Cutter:
                     if block.ops or block.index == 0:
                         block = self.start(item.ptx_line)
                     block.meets = True
+                elif self.gives_way and is_strong(op.form):
+                    block = self.start(item.ptx_line, afresh=True)
+                    block.gives_way = True
                 elif len(block.ops) >= BLOCK_OPS:
                     block = self.start(item.ptx_line)
                 block.ops.append(op)

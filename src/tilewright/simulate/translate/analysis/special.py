@@ -59,6 +59,7 @@ class LaunchClass:
     #: Blocks of a cluster along each axis; None if the launch has none; then each block is its own cluster.
     cluster: tuple[int, int, int] | None = None
     stack_bytes: int = STACK_BYTES  #: Stack of a thread, if the kernel uses it.
+    gives_way: bool = False  #: Whether warps may give way to others before strong accesses.
 
     @classmethod
     def of(
@@ -69,9 +70,11 @@ class LaunchClass:
         unit_strides: frozenset[tuple[int, int]] = frozenset(),
         cluster: tuple[int, int, int] | None = None,
         stack_bytes: int = STACK_BYTES,
+        *,
+        gives_way: bool = False,
     ) -> LaunchClass:
         """The class of a launch. There are few classes, so that launches of other sizes can use its translation."""
-        return cls(block, _class_bounds(grid, block), small_params, unit_strides, cluster, stack_bytes)
+        return cls(block, _class_bounds(grid, block), small_params, unit_strides, cluster, stack_bytes, gives_way)
 
     @property
     def threads(self) -> int:

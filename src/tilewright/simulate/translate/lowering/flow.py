@@ -90,6 +90,7 @@ class Flow:
         for piece in self.pieces:
             found |= {s for i in piece.blocks for s in self.graph.blocks[i].successors if s not in piece.blocks}
         found |= {s for b in self.graph.blocks if b.kind == "barrier" for s in b.successors}
+        found |= {b.index for b in self.graph.blocks if b.gives_way}
         return found | {target for _, target in self.graph.back_edges} | set(self.turns.waitable)
 
     def _holds(self, piece: Piece | None) -> bool:
@@ -207,6 +208,9 @@ class Flow:
         code, e = self.e.code, self.e
         if back:
             self._pay(block, target, [(target, e.mask)])
+        if self.graph.blocks[target].gives_way:
+            asked = Value(code.invoke("tw_gives_way", "i32", "ptr %context"), "i32")
+            self._leave_if(code.icmp("ne", asked, code.const("i32", 0)), block, target, [(target, e.mask)])
         if not waiting or (target not in self.turns.places and not waiting - {target}):
             self._go_plainly(target)
             return
@@ -312,9 +316,13 @@ class Flow:
             self.turns.rotate(block, target, waits)
 
     def _spend(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
+        self._leave_if(self._empty(), block, target, waits)
+
+    def _leave_if(self, condition: Value, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
+        """Return, so that other warps run, if a condition holds."""
         code = self.e.code
         on, out = code.label("on"), code.label("out")
-        code.branch_if(self._empty(), out, on, likely=False)
+        code.branch_if(condition, out, on, likely=False)
         code.place(out)
         self._note_loop(block)
         if self.frontiers[block.index] or not waits:
