@@ -1,7 +1,7 @@
 """The work of each warp of a cluster, where warps have roles: how often each line runs, its mbarriers and bulk copies.
 
-A wait for an mbarrier is a loop whose number of iterations depends on the machine's schedule. Only the iteration that
-succeeds is recorded. The others are subtracted from the counts of the straight lines that they run through.
+A wait for an mbarrier is a loop whose number of iterations depends on the machine's schedule. It is recorded as if its
+first test had succeeded: compilers often move this test out of the loop.
 """
 
 from __future__ import annotations
@@ -180,18 +180,14 @@ def _op(site: Site) -> Op:
 def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
     ran: Counter[int] = Counter()
     operations: dict[int, list[tuple[Operation, ...]]] = {}
-    vain: Counter[int] = Counter()
     after, before = 0, -1
-    for number, words in entries:
+    for number, words in _first_tests(entries, sites):
         site = sites[number]
         again, before = number == before and _op(site) is not Op.WAIT, number
         if site.kind is EventKind.RUN:
             ran[number] += 1
             continue
         kind, of_line = _op(site), operations.setdefault(site.ptx_line, [])
-        if kind is Op.WAIT and not words[2]:
-            vain[site.ptx_line] += 1
-            continue
         if again and kind is Op.COPY and "multicast::cluster" in site.opcode:
             kind = Op.DELIVER
         done = tuple(
@@ -201,7 +197,6 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
             done = (*of_line.pop(), *done)
         of_line.append(done)
         after += kind is Op.WAIT
-    _take_off(ran, vain, sites)
     executed = {step[0]: 0 for site in sites for step in site.steps}
     for number, times in ran.items():
         for line, _, _ in sites[number].steps:
@@ -212,17 +207,58 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
     return Role((warp,), executed, {line: tuple(of_line) for line, of_line in operations.items() if of_line})
 
 
-def _take_off(ran: Counter[int], vain: Counter[int], sites: Sequence[Site]) -> None:
-    """Subtract failed iterations of waits from the straight line of the test, and from the branch back after it."""
-    runs = [number for number, site in enumerate(sites) if site.kind is EventKind.RUN]
-    for line, times in vain.items():
-        for at, number in enumerate(runs):
-            if any(step[0] == line and _tests(step[1]) for step in sites[number].steps):
-                ran[number] -= times
-                behind = runs[at + 1] if at + 1 < len(runs) else number
-                if sites[behind].opcode.startswith("bra") and sites[behind].instructions == 1:
-                    ran[behind] = max(0, ran[behind] - times)
+def _first_tests(entries: _Entries, sites: Sequence[Site]) -> _Entries:
+    """The entries as if the first test of each wait had succeeded.
+
+    A failed test after which the warp does other work counts as one that has not run.
+    """
+    quiet = [site.kind is EventKind.RUN and not any(_accesses(step[1]) for step in site.steps) for site in sites]
+    found: _Entries = []
+    straight = at = 0  # the last straight line among `found`
+    while at < len(entries):
+        number, words = entries[at]
+        at += 1
+        found.append((number, words))
+        if sites[number].kind is EventKind.RUN:
+            straight = len(found) - 1
+        if not _waits(sites[number]) or words[2]:
+            continue
+        branch = entries[at : _behind(entries, at, found[straight][0], sites)]
+        again = at
+        while again < len(entries) and (quiet[entries[again][0]] or _fails(entries[again], words, sites)):
+            again += 1
+        if again < len(entries) and _repeats(entries[again], words, sites):
+            found[-1] = number, entries[again][1]
+            run = next(n for n, _ in reversed(entries[:again]) if sites[n].kind is EventKind.RUN)
+            at = _behind(entries, again + 1, run, sites)
+            found += branch
+        else:
+            del found[-1], found[straight]
+            at += len(branch)
+    return found
 
 
-def _tests(opcode: str) -> bool:
-    return opcode.startswith(("mbarrier.test_wait", "mbarrier.try_wait"))
+def _waits(site: Site) -> bool:
+    return site.kind is EventKind.MBARRIER and _op(site) is Op.WAIT
+
+
+def _behind(entries: _Entries, at: int, run: int, sites: Sequence[Site]) -> int:
+    """The entry after that of a branch alone, if one is at `at` and the straight line before it ends with none."""
+    ends = sites[run].steps[-1][1].startswith("bra")
+    alone = at < len(entries) and sites[entries[at][0]].opcode.startswith("bra")
+    return at + (alone and not ends and sites[entries[at][0]].instructions == 1)
+
+
+def _repeats(entry: tuple[int, list[int]], words: list[int], sites: Sequence[Site]) -> bool:
+    """Whether an entry is a wait for the same phase."""
+    return _waits(sites[entry[0]]) and entry[1][:2] == words[:2]
+
+
+def _fails(entry: tuple[int, list[int]], words: list[int], sites: Sequence[Site]) -> bool:
+    return _repeats(entry, words, sites) and not entry[1][2]
+
+
+def _accesses(opcode: str) -> bool:
+    """Whether an instruction accesses memory, other than to test an mbarrier."""
+    form = table().find(opcode)
+    return form is not None and bool(form.row.access) and form.row.kind != "await"

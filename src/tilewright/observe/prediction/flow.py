@@ -6,6 +6,9 @@ an estimate: the flow through the block graph that agrees best with the counts o
 one PTX instruction each. Differences count linearly, not squared, so the few that the assembler merged do not matter.
 If several flows agree, for example for a loop kept both unrolled and rolled, the one with the fewest instructions wins:
 the unrolled code is there to be used. :mod:`tilewright.observe.prediction.walk` turns the flow into a warp's path.
+
+Lanes that take different sides of a branch run one side after the other. So the graph has an edge more where the first
+side reaches the place at which the lanes meet: to the start of the second side.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import CompileError
+from tilewright.ground.dominance import post_dominators
 from tilewright.observe.prediction import opcodes
 from tilewright.observe.prediction.deadline import Deadline
 from tilewright.observe.prediction.linear import Equation, least
@@ -79,7 +83,8 @@ def graph(code: Sequence[Instruction]) -> Graph:
     }
     backs = {back for found in callees.values() for back in found if back in at}
     calls = {at[back] - 1: at[back] for back in backs}  # the block before the one it returns to
-    return Graph(blocks, tuple(_edges(code, blocks)), MappingProxyType(calls), frozenset(callees))
+    edges = tuple(_edges(code, blocks))
+    return Graph(blocks, (*edges, *_second_sides(edges, len(blocks))), MappingProxyType(calls), frozenset(callees))
 
 
 def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -98,6 +103,41 @@ def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> It
             yield number, END if last.target is None else at[last.target]
         if end in at and not (leaves and last.always):
             yield number, at[end]
+
+
+def _second_sides(edges: Sequence[tuple[int, int]], blocks: int) -> list[tuple[int, int]]:
+    """The edges of warps that diverge: from the end of one side of a branch to the start of the other.
+
+    The side that comes first in the code runs first, so that no such edge looks like that of a loop.
+
+    >>> _second_sides([(0, 1), (0, 2), (1, 3), (2, 3), (3, END)], 4)
+    [(1, 2)]
+    """
+    after: list[list[int]] = [[] for _ in range(blocks + 1)]  # the last one is the end of the warp
+    for source, target in edges:
+        after[source].append(blocks if target == END else target)
+    behind = post_dominators(after)
+    found = []
+    for branch, sides in enumerate(after):
+        rest = behind[branch] & ~(1 << branch)
+        meeting = next((block for block in range(blocks + 1) if behind[block] == rest), None)
+        if len(sides) != 2 or meeting is None or meeting in sides:
+            continue
+        first, second = (_reached(after, side, meeting) for side in sorted(sides))
+        if not first & second and branch not in first | second:
+            start = max(sides)
+            found += [(block, start) for block in sorted(first) if meeting in after[block] and block < start]
+    return found
+
+
+def _reached(after: Sequence[Sequence[int]], start: int, end: int) -> set[int]:
+    """The blocks on the ways from one block to another, without the latter."""
+    found, waiting = {start}, [start]
+    while waiting:
+        new = set(after[waiting.pop()]) - found - {end}
+        found |= new
+        waiting += new
+    return found
 
 
 def _returns(code: Sequence[Instruction], ret: int) -> list[int]:

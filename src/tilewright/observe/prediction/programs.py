@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilewright.errors import LimitError
 from tilewright.observe.prediction import launches, workload
 from tilewright.observe.prediction.crew import Watched, watched
 from tilewright.observe.prediction.record import Prediction
@@ -112,7 +113,7 @@ class Predictions(Profiles):
         if run is not None and earlier is not None:
             self.counted.append(replace(earlier, launch=replace(launch, arguments=())))
             return
-        if run is not None and sample is not None:
+        if sample is not None and (run is not None or isinstance(error, LimitError)):  # it needs no whole launch
             self._keep_counted(Counted(launch, sample.seen, sample, roles))
             return
         before = len(self.profiles)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilewright.ground.dominance import post_dominators
 from tilewright.observe.checking.static.values import Values
 from tilewright.observe.instruments.shuffles import CHAINS, Link, Shuffles
 from tilewright.simulate.isa import Role
@@ -65,7 +66,7 @@ class _Uses:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._block = {id(op): block.index for block, op in _instructions(values)}
-        self._certain = _post_dominators(values)
+        self._certain = post_dominators([block.successors for block in values.graph.blocks])
 
     def always(self, move: Op) -> bool:
         """Whether a shuffle's result reaches other shuffles or stores with no choice on the way."""
@@ -90,21 +91,3 @@ def _instructions(values: Values) -> Iterator[tuple[Block, Op]]:
     for block in values.graph.blocks:
         for op in (*block.ops, *([block.end] if block.end else [])):
             yield block, op
-
-
-def _post_dominators(values: Values) -> list[int]:
-    """For each block, a bit set of the blocks on every path from it to the end, computed to a fixed point."""
-    blocks = values.graph.blocks
-    every = (1 << len(blocks)) - 1
-    found = [every if block.successors else 1 << block.index for block in blocks]
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(blocks):
-            through = every
-            for successor in block.successors:
-                through &= found[successor]
-            now = (through if block.successors else 0) | 1 << block.index
-            changed |= now != found[block.index]
-            found[block.index] = now
-    return found

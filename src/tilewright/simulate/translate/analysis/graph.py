@@ -431,19 +431,20 @@ def _spins(graph: Graph, tail: int, header: int, *, own: bool = True) -> bool:
     Without `own`, a thread of another block: not by an mbarrier or shared memory of the own block.
     """
     waits = {".volatile", ".relaxed", ".acquire", ".mmio", ".cv"}
-    # After a fence a plain load sees other threads' writes; the effects of a call are unknown here.
+    loads = pauses = False
     for block in graph.blocks[header : tail + 1]:
         for op in block.ops:
-            row = op.form.row
-            if not own and (row.kind in ("await", "mbarrier") or ".shared" in op.instruction.modifiers):
+            row, modifiers = op.form.row, set(op.instruction.modifiers)
+            if not own and (row.kind in ("await", "mbarrier") or ".shared" in modifiers):
                 continue
-            asks = row.access == "atomic" and row.writes
-            orders = row.kind == "fence" and ".proxy" not in op.instruction.modifiers  # orders accesses between threads
-            if asks or orders or row.role in (Role.SLEEP, Role.CALL):
+            if (row.access == "atomic" and row.writes) or row.role is Role.CALL:
+                return True  # the effects of a call are unknown here
+            if row.access == "load" and waits & modifiers:
                 return True
-            if row.access == "load" and waits & set(op.instruction.modifiers):
-                return True
-    return False
+            loads |= row.access == "load" and not modifiers & {".param", ".const", ".local"}
+            pauses |= row.role is Role.SLEEP or (row.kind == "fence" and ".proxy" not in modifiers)
+    # After a fence or a sleep a plain load sees other threads' writes.
+    return pauses and (own or loads)
 
 
 def _awaits(graph: Graph, tail: int, header: int) -> bool:

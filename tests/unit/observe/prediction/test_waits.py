@@ -1,0 +1,162 @@
+"""Waits for mbarriers as people write them: with sleeps, with a first test before the loop, with one lane's bytes.
+
+Oracle: the same kernel with the plainest wait, a loop of one test; and counts that follow from the kernel's text.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.errors import LimitError
+from tilewright.observe.instruments.roles import Op, Roles
+from tilewright.observe.prediction.programs import Predictions
+from tilewright.observe.prediction.sampling import Care
+from tilewright.programs import Program
+from tilewright.simulate.launch_request import LaunchRequest
+from tilewright.simulate.observer import Part
+from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.run.staged_launch import alone, launched
+
+BLOCKS, THREADS, ROUNDS = 640, 128, 6
+
+#: Threads pass a value on in shared memory; WAIT waits for the phase whose state is `token`.
+PASSING = r"""
+typedef unsigned long long u64;
+__device__ bool complete(unsigned barrier, u64 token)
+{
+    unsigned done;
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done) : "r"(barrier), "l"(token) : "memory");
+    return done;
+}
+extern "C" __global__ void passing(int *out, const int *flag, int rounds)
+{
+    __shared__ alignas(8) u64 room;
+    __shared__ int values[128];
+    const unsigned barrier = (unsigned)__cvta_generic_to_shared(&room);
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], 128;" ::"r"(barrier));
+    __syncthreads();
+    int value = threadIdx.x;
+    for (int round = 0; round < 2 * rounds; round++) {
+        if (round % 2 == 0)
+            values[threadIdx.x] = value;
+        else
+            value = values[(threadIdx.x + 1) % 128];
+        u64 token;
+        asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(barrier) : "memory");
+        WAIT
+    }
+    out[blockIdx.x * 128 + threadIdx.x] = value;
+}
+"""
+WAITS = {
+    "plain": "while (!complete(barrier, token)) ;",
+    "sleep": "while (!complete(barrier, token)) __nanosleep(100);",
+    "sleep first": "if (!complete(barrier, token)) do __nanosleep(20); while (!complete(barrier, token));",
+    "counted": "for (int n = 0; !complete(barrier, token); n++) if (n > 4) __nanosleep(64);",
+    "deadline": """for (long long start = 0; !complete(barrier, token);) {
+        long long now;
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+        start = start ? start : now;
+        __nanosleep(now - start > 1000 ? 1000 : 32);
+    }""",
+}
+
+
+def passing(wait: str) -> Program:
+    return Program.from_cuda(PASSING.replace("WAIT", wait), "passing", (9, 0))
+
+
+def arguments() -> tuple[object, ...]:
+    return np.zeros(BLOCKS * THREADS, np.int32), np.zeros(1, np.int32), np.int32(ROUNDS)
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_wait_of_the_own_block_is_sampled_however_it_is_written(wait: str) -> None:
+    found = tw.predict(passing(WAITS[wait]), BLOCKS, THREADS, arguments(), gpu="h100")
+    plain = tw.predict(passing(WAITS["plain"]), BLOCKS, THREADS, arguments(), gpu="h100")
+    assert any("represent the others" in note for note in found.notes)
+    assert found.clocks == pytest.approx(plain.clocks, rel=0.35)
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_each_wait_counts_once_at_its_first_test(wait: str) -> None:
+    program = passing(WAITS[wait])
+    with alone(program, BLOCKS, THREADS, arguments()) as blocks:
+        roles = blocks.run(Part(0), (Roles(),)).results["roles"].roles
+    assert sorted(warp for role in roles for warp in role.warps) == [0, 1, 2, 3]
+    sleeps = [number for number, line in enumerate(program.ptx.splitlines(), 1) if "nanosleep" in line]
+    assert bool(sleeps) is (wait != "plain")
+    for role in roles:
+        waits = [(line, len(done)) for line, done in role.operations.items() if done[0][0].kind is Op.WAIT]
+        assert [times for _, times in waits] == [2 * ROUNDS]
+        assert [role.executed[line] for line in sleeps] == [0] * len(sleeps)
+
+
+def test_a_sleep_that_waits_for_another_block_is_no_wait_of_the_own() -> None:
+    """The loop reads global memory after each sleep, so blocks cannot run without each other."""
+    program = passing("do __nanosleep(100); while (!complete(barrier, token) || flag[blockIdx.x & 0]);")
+    with alone(program, BLOCKS, THREADS, arguments()) as blocks:
+        assert blocks.waits(())
+    with alone(passing(WAITS["sleep"]), BLOCKS, THREADS, arguments()) as blocks:
+        assert not blocks.waits(())
+
+
+#: The first thread starts a copy and arrives with its bytes, the others arrive, and all wait for the phase.
+TILES = r"""
+#include <cuda/barrier>
+using Barrier = cuda::barrier<cuda::thread_scope_block>;
+extern "C" __global__ void tiles(const float *from, float *to, int tiles)
+{
+    __shared__ alignas(128) float tile[256];
+    __shared__ alignas(8) char room[sizeof(Barrier)];
+    Barrier &barrier = *reinterpret_cast<Barrier *>(room);
+    if (threadIdx.x == 0) {
+        init(&barrier, blockDim.x);
+        cuda::device::experimental::fence_proxy_async_shared_cta();
+    }
+    __syncthreads();
+    float sum = 0;
+    for (int n = 0; n < tiles; n++) {
+        Barrier::arrival_token token;
+        if (FIRST) {
+            cuda::device::experimental::cp_async_bulk_global_to_shared(tile, from + 256 * n, sizeof tile, barrier);
+            token = cuda::device::barrier_arrive_tx(barrier, 1, sizeof tile);
+        } else {
+            token = barrier.arrive();
+        }
+        barrier.wait(std::move(token));
+        sum += tile[threadIdx.x];
+        __syncthreads();
+    }
+    to[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("first", ["threadIdx.x == 0", "threadIdx.x == 31", "threadIdx.x == blockDim.x - 1"])
+def test_lanes_that_arrive_at_different_places_arrive_all(first: str) -> None:
+    program = Program.from_cuda(TILES.replace("FIRST", first), "tiles", (9, 0))
+    tiles = 8
+    given = np.ones(256 * tiles, np.float32), np.zeros(BLOCKS * THREADS, np.float32), np.int32(tiles)
+    found = tw.predict(program, BLOCKS, THREADS, given, gpu="h100")
+    assert found.clocks > tiles * 500  # each tile waits for a copy from the second level
+
+
+def test_a_sample_that_is_counted_outlives_the_launchs_limit() -> None:
+    source = """extern "C" __global__ void turns(float *x, int n) {
+        float sum = 0;
+        for (int i = 0; i < n; i++) sum = sum * 0.5f + x[threadIdx.x];
+        x[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+    }"""
+    program = Program.from_cuda(source, "turns", (9, 0))
+    x = np.ones(4096 * 256, np.float32)
+    seen = Predictions(gpu="h100", sample=Care())
+    limits = Limits(instructions=40_000_000)
+    with pytest.raises(LimitError):
+        launched(LaunchRequest(program, 4096, 256, (x, np.int32(4096)), limits=limits), (seen,))
+    assert [one.sample is not None for one in seen.counted] == [True]
+    assert seen.predicted(seen.counted[0]).seconds > 0
