@@ -18,6 +18,10 @@ from tilewright.ground.native.memo import memo
 DISCARDS = sys.platform == "linux"
 _NORESERVE = 0x4000 if DISCARDS else 0  # MAP_NORESERVE on Linux
 _FIXED_NOREPLACE = 0x100000  # MAP_FIXED_NOREPLACE on Linux, since 4.17: at this address or not at all
+_FIXED = 0x10  # MAP_FIXED on Linux: in place of what is mapped there
+#: Bytes of one mapping of filled pages. A process may have 65,530 mappings (Linux kernel documentation,
+#: admin-guide/sysctl/vm.rst, "max_map_count"), which is 2 TiB of these.
+_FILLED_BYTES = 32 << 20
 #: Source: Linux manual, proc_pid_smaps(5).
 _MAPPINGS = Path("/proc/self/smaps")
 _MAPPING = re.compile(r"(?P<start>[0-9a-f]+)-(?P<stop>[0-9a-f]+) (?P<access>\S+) \S+ \S+ \d+ *(?P<path>.*)")
@@ -60,6 +64,38 @@ def zero(address: int, size_bytes: int, *, shared: bool = False) -> None:
     """Make whole pages zero, on Linux by giving them back to the host; shared pages become zero in every process."""
     if not DISCARDS or _libc().madvise(address, size_bytes, mmap.MADV_REMOVE if shared else mmap.MADV_DONTNEED):
         ctypes.memset(address, 0, size_bytes)
+
+
+def fill(address: int, size_bytes: int, value: int) -> None:
+    """Set private bytes of a mapping to a value; on Linux whole pages take memory only when they are written.
+
+    They show the same few pages until then, so `madvise` does not make them zero.
+    """
+    page = mmap.PAGESIZE
+    start, stop = -(-address // page) * page, (address + size_bytes) // page * page
+    source = _filled(value) if stop - start > _FILLED_BYTES else None
+    if source is None:
+        ctypes.memset(address, value, size_bytes)
+        return
+    ctypes.memset(address, value, start - address)
+    ctypes.memset(stop, value, address + size_bytes - stop)
+    flags, access = mmap.MAP_PRIVATE | _NORESERVE | _FIXED, mmap.PROT_READ | mmap.PROT_WRITE
+    for at in range(start, stop, _FILLED_BYTES):
+        size = min(_FILLED_BYTES, stop - at)
+        if _libc().mmap(at, size, access, flags, source, 0) != at:
+            ctypes.memset(at, value, size)
+
+
+@memo
+def _filled(value: int) -> int | None:
+    """A descriptor of memory without a name that is full of a value; None if the host does not offer it."""
+    try:
+        memory, descriptor = reserved_for_sharing(_FILLED_BYTES)
+    except OSError:
+        return None
+    with memory:
+        memory.write(bytes([value]) * _FILLED_BYTES)
+    return descriptor
 
 
 def resident_pages() -> Callable[[int, int], bytearray]:

@@ -19,7 +19,7 @@ from tilewright.ground.native.pages import DISCARDS, reserved, resident_pages
 
 #: A large page; a mapping has one more, because it may start inside one.
 _LARGE_BYTES = 2 << 20
-_WAITING_BYTES = 4 << 30  # larger areas are not kept
+KEPT_BYTES_MAX = 4 << 30  #: Larger areas are not used again.
 _KEPT_AREAS = 8  # the most recently released ones; a check uses four at a time
 _KEPT_BYTES = 96 << 20  # total size of the pages that they keep
 
@@ -44,7 +44,7 @@ class Areas:
 
         It is released when the last array over it is gone. Without `clear` it may have any contents.
         """
-        if size_bytes > _WAITING_BYTES or not DISCARDS:
+        if size_bytes > KEPT_BYTES_MAX or not DISCARDS:
             return np.frombuffer(_mapped(size_bytes), np.uint8, size_bytes)
         size = max(_LARGE_BYTES, 1 << max(0, size_bytes - 1).bit_length())
         memory, used = self._waiting_of(size) or (_mapped(size), [])

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import OutOfMemoryError
-from tilewright.observe.instruments.areas import areas
+from tilewright.ground.native import pages
+from tilewright.observe.instruments.areas import KEPT_BYTES_MAX, areas
 from tilewright.observe.instruments.shadow.cells import FREE, FREED, READABLE, WRITABLE
 from tilewright.simulate.events import GLOBAL_BASE
 from tilewright.simulate.machine.host_memory import refused
@@ -30,6 +31,7 @@ class States:
     def __init__(self, capacity_bytes: int) -> None:
         self.size_bytes = capacity_bytes  #: The capacity.
         self._bytes = areas().take(capacity_bytes + mmap.PAGESIZE)
+        self._lazy = capacity_bytes > KEPT_BYTES_MAX and pages.DISCARDS  # a filled mapping is not used again
 
     @property
     def host_address(self) -> int:
@@ -43,15 +45,15 @@ class States:
 
         Raises OutOfMemoryError: the host has less memory than that.
         """
-        if why := refused(size_bytes):
+        if not self._lazy and (why := refused(size_bytes)):
             raise OutOfMemoryError(f"a check keeps a byte for each byte of GPU memory, so {why}; allocate less")
-        self._part(address, size_bytes)[:] = WRITABLE
+        self._fill(address, size_bytes, WRITABLE)
         zone = self._part(address + size_bytes, zone_bytes)
         zone[zone == FREED] = FREE
 
     def freed(self, address: int, size_bytes: int) -> None:
         """Mark bytes as freed."""
-        self._part(address, size_bytes)[:] = FREED
+        self._fill(address, size_bytes, FREED)
 
     def is_freed(self, address: int) -> bool:
         """Whether the byte at an address was freed, and not allocated since."""
@@ -82,6 +84,13 @@ class States:
         """Which of the bytes have been written."""
         part: np.ndarray[tuple[int], np.dtype[np.bool_]] = (self._part(address, size_bytes) & READABLE).astype(np.bool_)
         return part
+
+    def _fill(self, address: int, size_bytes: int, state: int) -> None:
+        part = self._part(address, size_bytes)
+        if self._lazy:
+            pages.fill(part.ctypes.data, part.size, state)
+        else:
+            part[:] = state
 
     def _part(self, address: int, size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
         start = address - GLOBAL_BASE
