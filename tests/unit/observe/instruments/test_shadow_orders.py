@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.observe.instruments.shadow import orders
 from tilewright.observe.instruments.shadow.cells import (
     CLUSTER_ARRIVED,
@@ -28,6 +29,7 @@ from tilewright.observe.instruments.shadow.orders import (
     NOT_ORDERED,
     Orders,
 )
+from tilewright.programs import Program
 from tilewright.simulate.ptx import parse
 
 ATOMIC = READS | WRITES | STRONG
@@ -182,3 +184,40 @@ def test_the_barrier_of_a_cluster_passes_on_its_blocks_clocks(parts: bool) -> No
         known.call(CLUSTER_LEFT, 3, 0, 2, 0, 0)
     assert (known.call(ASK, 3, 0, 2, 1 << 5, 5) != NOT_ORDERED) is parts
     assert known.call(ASK, 3, 0, 2, 1 << 5, 6) == NOT_ORDERED
+
+
+LOCK = """
+__device__ int lock_, total;
+extern "C" __global__ void add(int *out)
+{
+    while (atomicCAS(&lock_, 0, 1)) ;
+    ENTERED
+    total += 1;
+    LEAVING
+    atomicExch(&lock_, 0);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize("fences", [True, False])
+def test_a_waiting_warp_notifies_once(fences: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that contend for a lock repeat atomics thousands of times, which changes nothing that is known."""
+    calls: list[int] = []
+    real = Orders.call
+
+    def counted(self: Orders, what: int, *rest: int) -> int:
+        calls.append(what)
+        return real(self, what, *rest)
+
+    monkeypatch.setattr(Orders, "call", counted)
+    source = LOCK.replace("ENTERED", "__threadfence();" * fences).replace("LEAVING", "__threadfence();" * fences)
+    program = Program.from_cuda(source, "add", (8, 0))
+    threads = 4 * 64
+    found = tw.check(program, 4, 64, (np.zeros(threads, np.int32),))
+    if fences:
+        assert not list(found)
+        assert calls.count(FENCE) == 2 * threads
+        assert len(calls) < 16 * threads
+    else:
+        assert {one.code for one in found} == {"TW303"}

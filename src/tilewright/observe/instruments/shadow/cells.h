@@ -229,6 +229,17 @@ struct tw_wait {
     uint32_t round;
 };
 
+// The last question of a warp to orders.py, about an access of another: its block, thread and clock. The answer holds
+// while `notices` of the launch is the same.
+struct tw_asked {
+    int64_t block;
+    uint64_t who;
+    uint64_t clock;
+    uint64_t notices;  // one more than that; 0: no question
+    uint64_t answer;
+    uint64_t spare[3];
+};
+
 // A barrier: how often it was completed, and what the warps know that have arrived since.
 struct tw_round {
     uint32_t number;
@@ -431,7 +442,8 @@ struct tw_shadow_block {
     struct tw_clocks inbox[TW_WARPS_MAX];  // the same, left for the warp by a barrier
     struct tw_wait waits[TW_WARPS_MAX];
     struct tw_clocks gone;        // the clock of each warp that has ended, plus one
-    uint64_t seen[TW_WARPS_MAX];  // the address of each warp's last strong load, until its next event
+    uint64_t seen[TW_WARPS_MAX];  // the place of each warp's last strong access and its `how`, until its next event
+    struct tw_asked asked[TW_WARPS_MAX];
     uint64_t whole[TW_WARPS_MAX];  // for each warp, the clock below which all its lanes are ordered
     struct tw_round rounds[TW_ROUNDS];
     // How often cells of shared memory have changed in a way on which a settled read may depend, and the limit of the
@@ -457,6 +469,7 @@ struct tw_shadow_launch {
     uint8_t *quiet;       // of its cells: all ones if several blocks have read it, all may, and nothing has written it
     // orders.py, which knows the order that fences and atomics make; null if the kernel has no fences.
     int32_t (*order)(int64_t what, int64_t block, int64_t warp, int64_t a, int64_t b, int64_t clock);
+    uint64_t notices;       // how often orders.py was notified
     uint64_t shared_reads;  // byte offset of R of shared memory in a block's memory
     uint64_t local_states;  // and of the states of local memory
     uint64_t local_bytes;   // of a thread; 0: not judged

@@ -25,18 +25,18 @@ void tw_shadow_leave_for(const struct tw_shadow_launch *launch, struct tw_shadow
                          uint32_t warp);
 void tw_shadow_clear_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier);
 void tw_shadow_cluster_wait(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp);
-void tw_shadow_cluster_leave(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+void tw_shadow_cluster_leave(struct tw_shadow_launch *launch, const struct tw_slot *slot,
                              struct tw_shadow_block *block, uint32_t warp);
 void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block);
 
 // Notify orders.py of an event of the warp at its clock.
 static void notify_event(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
-                         int64_t what, uint32_t narrow)
+                         enum tw_order_call what, uint32_t narrow)
 {
     if (!launch->order)
         return;
     block->seen[warp] = 0;
-    launch->order(what, (int64_t)number, warp, narrow, 0, (int64_t)block->clocks[warp].now);
+    notify_order(launch, what, number, warp, narrow, 0, block->clocks[warp].now);
 }
 
 void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t threads, uint32_t waits)

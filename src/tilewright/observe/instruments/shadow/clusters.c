@@ -128,7 +128,7 @@ void tw_shadow_cluster_arrive(TW_WHERE, uint32_t mask, uint32_t relaxed)
     far_part(of, mine)->came.of[w] = round + 1;
     make_known(of, mine, w, round);
     if (of->order && !relaxed)
-        of->order(TW_CLUSTER_ARRIVED, (int64_t)slot->block, w, (int64_t)slot->cluster->block, 0, now);
+        notify_order(of, TW_CLUSTER_ARRIVED, slot->block, w, slot->cluster->block, 0, now);
 }
 
 // A warp starts to wait there, which synchronises its lanes.
@@ -159,7 +159,7 @@ static void end_round(const struct tw_shadow_launch *launch, const struct tw_slo
 
 // A warp resumes after the barrier, and acquires what the arrivals released. Its clock is then above theirs, so that
 // one clock says for several blocks whether their accesses came after the barrier.
-void tw_shadow_cluster_leave(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+void tw_shadow_cluster_leave(struct tw_shadow_launch *launch, const struct tw_slot *slot,
                              struct tw_shadow_block *block, uint32_t warp)
 {
     struct tw_shadow_block *first = first_of(slot, block);
@@ -176,7 +176,7 @@ void tw_shadow_cluster_leave(const struct tw_shadow_launch *launch, const struct
     if (most > block->clocks[warp].now)
         block->clocks[warp].now = most;
     if (launch->order)
-        launch->order(TW_CLUSTER_LEFT, (int64_t)slot->block, warp, (int64_t)slot->cluster->block, 0, 0);
+        notify_order(launch, TW_CLUSTER_LEFT, slot->block, warp, slot->cluster->block, 0, 0);
 }
 
 // `fence.mbarrier_init`: a relaxed arrival makes the warp's initialisations known.

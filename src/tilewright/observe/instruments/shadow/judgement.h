@@ -249,13 +249,17 @@ static inline bool is_ordered(const struct access *me, uint64_t its_block, uint6
 {
     if (!me->launch->order)
         return false;
-    me->block->seen[me->warp] = 0;
+    struct tw_asked *last = &me->block->asked[me->warp];
     int64_t block = its_block == TW_BLOCK_MAX + 1 ? -1 : (int64_t)its_block;
-    return me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, who_of(cell), (int64_t)its) !=
-           TW_NOT_ORDERED;
+    uint64_t who = who_of(cell), notices = __atomic_load_n(&me->launch->notices, __ATOMIC_SEQ_CST) + 1;
+    if (last->notices != notices || last->block != block || last->who != who || last->clock != its) {
+        int32_t answer = me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, (int64_t)who, (int64_t)its);
+        *last = (struct tw_asked){block, who, its, notices, answer == TW_NOT_ORDERED, {0}};
+    }
+    return !last->answer;
 }
 
-// Notify orders.py of a lane's strong access; once of a load that a waiting lane repeats.
+// Notify orders.py of a lane's strong access; once of one that a waiting warp repeats, unless it releases.
 static inline void notify_access(const struct access *me, uint32_t order_bits)
 {
     if (!order_bits || !me->launch->order)
@@ -266,12 +270,12 @@ static inline void notify_access(const struct access *me, uint32_t order_bits)
         where &= ((uint64_t)1 << TW_RANK_SHIFT) - 1;
         how |= (me->slot->cluster[me->away].block + 1) << 32;
     }
-    uint64_t mark = me->reads && !me->writes ? place : 0;
+    uint64_t mark = order_bits & TW_RELEASES ? 0 : place | (uint64_t)(order_bits & 63) << 49;
     uint64_t *seen = &me->block->seen[me->warp];
     if (mark && *seen == mark)
         return;
     *seen = mark;
-    me->launch->order(TW_ACCESS, (int64_t)me->number, me->warp, (int64_t)where, (int64_t)how, (int64_t)me->clock);
+    notify_order(me->launch, TW_ACCESS, me->number, me->warp, where, how, me->clock);
 }
 
 // Accesses after a releasing access get another clock, because it does not release them.

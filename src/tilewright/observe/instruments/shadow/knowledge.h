@@ -70,4 +70,12 @@ TW_INLINE static inline struct knowledge near_row(const struct tw_shadow_launch 
     return (struct knowledge){all, launch->ahead_at ? &some->came : 0, launch->ahead_at ? &some->lanes : 0};
 }
 
+// Notify orders.py of an event or a strong access of a warp. Answers from before do not hold any more.
+static inline void notify_order(struct tw_shadow_launch *launch, enum tw_order_call what, uint64_t block, uint32_t warp,
+                                uint64_t a, uint64_t b, uint64_t clock)
+{
+    launch->order(what, (int64_t)block, warp, (int64_t)a, (int64_t)b, (int64_t)clock);
+    __atomic_fetch_add(&launch->notices, 1, __ATOMIC_SEQ_CST);
+}
+
 #endif
