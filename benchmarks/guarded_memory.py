@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 
 from tilewright.simulate.run import allocations, resident
-from tilewright.simulate.run.arena import Arena
+from tilewright.simulate.run.allocations import Arena
 from tilewright.simulate.state import SLACK_BYTES
 
 _FILL = 0xA5

@@ -26,7 +26,7 @@ import measuring
 import tilewright as tw
 from tilewright.ladder import operands
 from tilewright.multiply.kernels import catalogue
-from tilewright.simulate.run import kernels, tiering
+from tilewright.simulate.run import kernels
 from tilewright.simulate.run.compiler import host
 
 HEAD = "import numpy as np\nfrom numba import cuda, float64\n"
@@ -134,7 +134,7 @@ def both_tiers(name: str, command: str) -> dict[str, Any]:
         with (
             tempfile.TemporaryDirectory() as cache,
             mock.patch.dict(os.environ, TILEWRIGHT_CACHE_DIR=cache, TILEWRIGHT_QUICK_CODE=quick),
-            mock.patch.object(tiering, "WORTH_SECONDS", float("inf")),
+            mock.patch.object(kernels, "WORTH_SECONDS", float("inf")),
         ):
             kernels.kernel_store.cache_clear()
             for _ in range(5):

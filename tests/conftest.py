@@ -41,10 +41,10 @@ def translation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 @pytest.fixture(scope="session", autouse=True)
 def quick_code_lasts() -> Iterator[None]:
     """Kernels of tests stay in quick code, as they end before better code would help; test_tiers.py sets its own."""
-    from tilewright.simulate.run import tiering
+    from tilewright.simulate.run import kernels
 
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(tiering, "WORTH_SECONDS", 10.0)
+        changed.setattr(kernels, "WORTH_SECONDS", 10.0)
         yield
 
 

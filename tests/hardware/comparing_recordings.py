@@ -30,7 +30,7 @@ import racing
 from tilewright import machine, simt
 from tilewright.ladder import operands
 from tilewright.multiply.kernels import catalogue
-from tilewright.simulate.programs.residency import active_blocks
+from tilewright.simulate.programs.launch_rules import active_blocks
 
 #: Counts that must agree exactly, simulated PTX against the hardware's machine code.
 EXACT = ("global_load_sectors", "global_store_sectors", "shared_load_wavefronts", "shared_store_wavefronts",

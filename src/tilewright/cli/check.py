@@ -53,7 +53,7 @@ def check(
     from tilewright.frontends.following import follow
     from tilewright.ground.configuration import FAIL_ON
     from tilewright.observe.checking import Checks, suppressions
-    from tilewright.simulate.run.limits import Limits
+    from tilewright.simulate.launch_request import Limits
 
     project = what.project
     if format or json or not project.format:

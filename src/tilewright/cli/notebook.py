@@ -147,7 +147,7 @@ def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
     from tilewright.frontends.imported import observing
     from tilewright.frontends.session import simulated_gpu
     from tilewright.simulate.device.installed_gpu import installed_gpu
-    from tilewright.simulate.run.limits import Limits
+    from tilewright.simulate.launch_request import Limits
 
     seed = options.get("seed")
     number = None if seed is None else values.whole("--seed", seed, 0, "1")

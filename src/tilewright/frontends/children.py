@@ -24,8 +24,8 @@ from typing import Any
 from tilewright.frontends.frontend import replacing
 from tilewright.frontends.session import simulated_gpu
 from tilewright.ground.native import secure_files
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Launch, Observer, Run
-from tilewright.simulate.run.limits import Limits
 
 _PREFIX = "TILEWRIGHT_SIMULATED_"
 _SUFFIX = ".report"

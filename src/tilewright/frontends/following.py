@@ -13,8 +13,8 @@ from tilewright.frontends.programs.following import is_cuda, run_followed
 from tilewright.frontends.script import Ended, run_program
 from tilewright.frontends.session import simulated_gpu
 from tilewright.frontends.target import Target
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Observer
-from tilewright.simulate.run.limits import Limits
 
 
 def follow(

@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.frontends.this_process import ThisProcess
 from tilewright.simulate.device.installed_gpu import installed_gpu
 from tilewright.simulate.observer import Passed, PassedArguments
-from tilewright.simulate.programs.arguments import array_shape
+from tilewright.simulate.programs.array_arguments import array_shape
 
 #: Bytes of an address, and of what stands for one: a buffer, a texture.
 _ADDRESS = 8

@@ -18,9 +18,9 @@ from tilewright.simulate import machine
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.installed_gpu import installed_gpu
 from tilewright.simulate.installed_device import registered
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Observer
 from tilewright.simulate.programs.optional import require
-from tilewright.simulate.run.limits import Limits
 
 if TYPE_CHECKING:
     from tilewright.observe.checking import Findings

@@ -1,4 +1,4 @@
-"""Every environment variable and path Tilewright reads, typed, in one place.
+"""Every environment variable and path Tilewright reads, typed, in one place; and settings for the body of a `with`.
 
 `docs/commands.md` lists them. ``NO_COLOR`` and ``COLUMNS`` are honoured too; rich reads them itself.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from tilewright.errors import ArgumentValueError
 
@@ -150,3 +152,38 @@ def _threads(text: str) -> int:
             f"every core"
         )
     return int(text)
+
+
+_T = TypeVar("_T")
+
+
+class Nested(Generic[_T]):
+    """Values of nested `with` blocks.
+
+    >>> units = Nested[str]()
+    >>> with units.within("ms"):
+    ...     with units.within("us"):
+    ...         units.innermost
+    'us'
+    >>> units.innermost is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self._held: list[_T] = []
+
+    @contextmanager
+    def within(self, value: _T) -> Iterator[None]:
+        """Let a value count in the body of `with`."""
+        self._held.append(value)
+        try:
+            yield
+        finally:
+            # Blocks of two threads may end in another order than they began, and equal values are different ones.
+            del self._held[next(at for at, one in enumerate(self._held) if one is value)]
+
+    @property
+    def innermost(self) -> _T | None:
+        """The value that counts; None outside of all."""
+        held = self._held
+        return held[-1] if held else None

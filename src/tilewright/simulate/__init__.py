@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from tilewright.ground.lazy_exports import publish
 
 if TYPE_CHECKING:
+    from tilewright.simulate.launch_request import Limits as Limits
     from tilewright.simulate.observer import Run as Run
     from tilewright.simulate.run.launch import launch as launch
-    from tilewright.simulate.run.limits import Limits as Limits
     from tilewright.simulate.run.memory import DeviceArray as DeviceArray, Memory as Memory, Variables as Variables
 
 publish(
@@ -20,7 +20,7 @@ publish(
     {
         "observer": "Run",
         "run.launch": "launch",
-        "run.limits": "Limits",
+        "launch_request": "Limits",
         "run.memory": "DeviceArray Memory Variables",
     },
 )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from tilewright.ground.native.memo import memo
-from tilewright.ground.native.nested import Nested
+from tilewright.ground.settings import Nested
 
 if TYPE_CHECKING:
     from tilewright.simulate import machine
+    from tilewright.simulate.launch_request import LaunchRequest, Limits
     from tilewright.simulate.observer import Observer
-    from tilewright.simulate.run.limits import Limits
 
 
 class InstalledDevice(Protocol):
@@ -56,3 +57,27 @@ def registered(device: InstalledDevice) -> AbstractContextManager[None]:
 def installed_device() -> InstalledDevice | None:
     """The installed device; None if there is none."""
     return _installed().innermost
+
+
+def completed(request: LaunchRequest, device: InstalledDevice | None) -> LaunchRequest:
+    """A request with the GPU, the seed and the limits of a device, where it has none of its own."""
+    if device is None:
+        return request
+    return replace(
+        request,
+        gpu=request.gpu or device.record.key,
+        seed=device.seed if request.seed is None else request.seed,
+        limits=_tighter(request.limits, device.limits),
+    )
+
+
+def _tighter(own: Limits | None, whole: Limits | None) -> Limits | None:
+    """A launch's own limits, with at most the seconds of the whole program's limits.
+
+    >>> from tilewright.simt import Limits
+    >>> _tighter(Limits(instructions=9, seconds=5), Limits(seconds=2))
+    Limits(instructions=9, seconds=2, call_depth=512, threads=None, stack_bytes=8192)
+    """
+    if own is None or whole is None or whole.seconds is None:
+        return own or whole
+    return replace(own, seconds=min(whole.seconds, own.seconds or whole.seconds))

@@ -1,4 +1,4 @@
-"""A requested launch, as callers of `tilewright.simt.launch`, `check`, `profile` and `predict` make it."""
+"""A requested launch and its limits: what callers give to `launch`, `check`, `profile` and `predict`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,115 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.ground.settings import THREADS_MAX
 from tilewright.simulate import machine
-from tilewright.simulate.installed_device import InstalledDevice
 from tilewright.simulate.programs.program import OLDEST_CC, Program, program_for
-from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.translate.analysis.special import STACK_BYTES
 
 if TYPE_CHECKING:
     from tilewright.simulate.run.memory import Memory
+
+
+#: Seconds after which a launch is stopped where it would hold up a report, if nothing else is set: under `check`, in
+#: pytest and in notebooks.
+DEFAULT_SECONDS = 600
+#: The limit of instructions of a launch without one: more than any host can run.
+UNLIMITED = 2**62
+#: Depths are counted in 32-bit registers.
+CALL_DEPTH_MAX = 2**31 - 1
+#: Local memory of a thread. Source: CUDA C++ Programming Guide, technical specifications (512 KB).
+STACK_BYTES_MAX = 512 << 10
+#: Part of local memory that is kept for other uses than the stack.
+_STACK_BYTES_ASKED_MAX = STACK_BYTES_MAX // 2
+#: The least that a call takes of a GPU's stack: its return address, aligned.
+_FRAME_BYTES = 16
+#: Each count: its field, its maximum, whether it may be None, and the remedy for a wrong value.
+_COUNTS = (
+    ("instructions", UNLIMITED, True, "leave it out for no limit"),
+    ("call_depth", CALL_DEPTH_MAX, False, "leave it out for 512"),
+    ("threads", THREADS_MAX, True, "leave it out for every core"),
+    ("stack_bytes", STACK_BYTES_MAX, False, f"leave it out for {STACK_BYTES:,}"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may use before it is stopped with a `LimitError`.
+
+    Attributes
+    ----------
+    instructions : int, optional
+        Warp instructions of the whole launch, from 1 to 2**62. A launch that runs more is an error, whatever host
+        threads ran them; `Budget` states how soon.
+    seconds : float, optional
+        Host time of the run, more than 0; translation does not count.
+    call_depth : int
+        Depth of calls of functions that are not inlined; from 1 to 2**31 - 1.
+    threads : int, optional
+        Host threads, from 1 to 1,024; `TILEWRIGHT_THREADS` or the host's cores by default.
+    stack_bytes : int
+        Local memory of a thread for what it allocates on its stack (`alloca`), 8,192 bytes by default; where nothing
+        is allocated, of called functions that are not inlined, which get at least 65,536.
+
+    Raises
+    ------
+    ArgumentValueError, ArgumentTypeError
+        A limit that is out of bounds, or not a number.
+
+    Examples
+    --------
+    >>> Limits(instructions=10_000, seconds=0.5).call_depth
+    512
+    """
+
+    instructions: int | None = None
+    seconds: float | None = None
+    call_depth: int = 512
+    threads: int | None = None
+    stack_bytes: int = STACK_BYTES
+
+    @classmethod
+    def default(cls) -> Limits:
+        """The limits of launches under `check`, in pytest and in notebooks, if nothing else is set.
+
+        >>> Limits.default().seconds
+        600
+        """
+        return cls(seconds=DEFAULT_SECONDS)
+
+    def with_stack(self, asked_bytes: int) -> Limits:
+        """The same limits with a stack of at least `asked_bytes`, as far as a GPU has them, and calls as deep.
+
+        >>> Limits().with_stack(1024) == Limits(), Limits().with_stack(65_536)
+        (True, Limits(instructions=None, seconds=None, call_depth=4096, threads=None, stack_bytes=65536))
+        """
+        asked_bytes = min(asked_bytes, _STACK_BYTES_ASKED_MAX)
+        if asked_bytes <= self.stack_bytes:
+            return self
+        depth = max(self.call_depth, asked_bytes // _FRAME_BYTES)
+        return replace(self, stack_bytes=asked_bytes, call_depth=depth)
+
+    def __post_init__(self) -> None:
+        """Refuse invalid limits."""
+        for name, most, optional, remedy in _COUNTS:
+            value = getattr(self, name)
+            if value is None and optional:
+                continue
+            _check(name, value, int | np.integer, "a whole number", remedy)
+            if not 1 <= value <= most:
+                raise ArgumentValueError(f"`limits.{name}` must be between 1 and {most:,} (got {value:,}); {remedy}")
+            object.__setattr__(self, name, int(value))
+        if self.seconds is not None:
+            remedy = "leave it out for no limit"
+            _check("seconds", self.seconds, int | float | np.integer | np.floating, "a number", remedy)
+            if not self.seconds > 0:  # a NaN too
+                raise ArgumentValueError(f"`limits.seconds` must be more than 0 (got {self.seconds}); {remedy}")
+
+
+def _check(name: str, value: Any, kinds: Any, what: str, remedy: str) -> None:
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise ArgumentTypeError(f"`limits.{name}` must be {what} (got {value!r}); {remedy}")
+
 
 Extents = int | Sequence[int]
 
@@ -80,17 +182,6 @@ class LaunchRequest:
         """The kernel; a Python kernel is specialised for the arguments."""
         return program_for(self.kernel, self.args, self.cc)
 
-    def on(self, device: InstalledDevice | None) -> LaunchRequest:
-        """The request with the GPU, the seed and the limits of a device, where it has none of its own."""
-        if device is None:
-            return self
-        return replace(
-            self,
-            gpu=self.gpu or device.record.key,
-            seed=device.seed if self.seed is None else self.seed,
-            limits=tighter(self.limits, device.limits),
-        )
-
     def check_options(self) -> None:
         """Refuse options of the wrong type.
 
@@ -109,14 +200,3 @@ class LaunchRequest:
             raise ArgumentValueError(
                 f"`seed` must be a whole number from 0 on (got {seed!r}); leave it out for no shuffling"
             )
-
-
-def tighter(own: Limits | None, whole: Limits | None) -> Limits | None:
-    """A launch's own limits, with at most the seconds of the whole program's limits.
-
-    >>> tighter(Limits(instructions=9, seconds=5), Limits(seconds=2))
-    Limits(instructions=9, seconds=2, call_depth=512, threads=None, stack_bytes=8192)
-    """
-    if own is None or whole is None or whole.seconds is None:
-        return own or whole
-    return replace(own, seconds=min(whole.seconds, own.seconds or whole.seconds))

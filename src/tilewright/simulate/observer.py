@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.simulate import machine
-from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
     from tilewright.simulate.events import Instrument
-    from tilewright.simulate.programs.arguments import ArrayShape
+    from tilewright.simulate.programs.array_arguments import ArrayShape
     from tilewright.simulate.programs.program import Program
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.simulate.observer import Rows
-from tilewright.simulate.programs.host_arrays import row_major
+from tilewright.simulate.programs.array_arguments import row_major
 
 #: Least bytes of a gap: a warp's 32 float64 past the end of a row stay inside.
 GAP_BYTES = 256

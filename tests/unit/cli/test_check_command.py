@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tilewright.observe.instruments.findings import codes
-from tilewright.simulate.run import limits
+from tilewright.simulate import launch_request
 
 Run = Callable[..., Any]
 
@@ -84,7 +84,7 @@ def test_findings_are_reported_after_what_the_program_prints(tilewright: Run, pr
 def test_check_has_a_limit_for_kernels_that_never_end(
     tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "DEFAULT_SECONDS", 0.3)
+    monkeypatch.setattr(launch_request, "DEFAULT_SECONDS", 0.3)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "endless.py").write_text(ENDLESS)
     done = tilewright("check", "endless.py")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import launch_path
 
 from tilewright.ground.settings import gpu_name
-from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.launch_request import Limits
 
 #: Most modules, Python calls, and crossings between modules, with a margin of a twentieth; lower them when you can.
 MOST = {

@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.programs import Program
 from tilewright.simt import Limits, launch
-from tilewright.simulate.run import execution
+from tilewright.simulate.run import crew, execution
 
 # Every thread counts to `rounds`, then adds one to its block's element, and thread 0 prints.
 KERNEL = """
@@ -59,12 +59,12 @@ def no_threads(*_: object) -> list[object]:
 
 
 def test_a_small_launch_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "start_crew", no_threads)
+    monkeypatch.setattr(execution, "start_worker", no_threads)
     assert counted(10, threads=2)[0] == [96] * BLOCKS
 
 
 def test_a_long_launch_starts_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "start_crew", no_threads)
+    monkeypatch.setattr(execution, "start_worker", no_threads)
     with pytest.raises(AssertionError, match="started threads"):
         counted(60_000, threads=2)
 
@@ -85,5 +85,5 @@ def test_nothing_is_lost_where_threads_take_over(threads: int, monkeypatch: pyte
 def test_the_pause_may_come_at_any_time(quick: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = counted(200, threads=1)
     monkeypatch.setattr(execution, "_QUICK_INSTRUCTIONS", quick)
-    monkeypatch.setattr(execution, "_QUICK_QUANTUM", 50)
+    monkeypatch.setattr(crew, "QUICK_QUANTUM", 50)
     assert counted(200, threads=2) == expected

@@ -69,7 +69,7 @@ def _start(config: pytest.Config, option: str | None, check: bool) -> None:
     from tilewright.frontends.session import simulated_gpu
     from tilewright.ground import configuration
     from tilewright.ground.settings import Settings
-    from tilewright.simulate.run.limits import Limits
+    from tilewright.simulate.launch_request import Limits
 
     stack = ExitStack()
     try:

@@ -17,10 +17,8 @@ from typing import Any
 
 from tilewright.errors import CompileError
 from tilewright.frontends.driver_binding import Binding
-from tilewright.frontends.numba.argument_facts import facts_of
 from tilewright.frontends.numba.compile_errors import add_line
-from tilewright.frontends.numba.host_copies import observed_copy, observed_out
-from tilewright.frontends.numba.spacing import spacing_call
+from tilewright.frontends.numba.launch_arguments import facts_of, observed_copy, observed_out, spacing_call
 from tilewright.frontends.numba.watched import WatchedNumPy, classes
 from tilewright.ground.native.interrupts import DeferredSigint, Postponed
 from tilewright.ground.native.replaced_names import Row, put, put_back

@@ -12,8 +12,8 @@ from tilewright.frontends.target import STDIN, NoProgramError, Target
 from tilewright.frontends.this_process import ThisProcess
 from tilewright.ground.native import secure_files
 from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Observer
-from tilewright.simulate.run.limits import Limits
 
 
 def is_cuda(target: Target) -> bool:

@@ -25,7 +25,7 @@ from tilewright.frontends.script import INTERRUPTED, Ended
 from tilewright.ground.native import secure_files
 from tilewright.simulate.device.device_addresses import DeviceAddresses, largest
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.run.arena import Arena
+from tilewright.simulate.run.allocations import Arena
 from tilewright.simulate.state import GLOBAL_BASE, SLACK_BYTES
 
 #: As in `client.hpp`.

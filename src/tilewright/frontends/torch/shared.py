@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tilewright.frontends.torch.tensors import DeviceTensor, on_gpu
-from tilewright.simulate.programs.arguments import array_shape
+from tilewright.simulate.programs.array_arguments import array_shape
 
 
 def viewed(array: Any) -> DeviceTensor:

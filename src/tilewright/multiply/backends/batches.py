@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.simulate.programs.host_arrays import strided
+from tilewright.simulate.programs.array_arguments import strided
 
 Array = npt.NDArray[Any]
 #: Most elements of a matrix of folded rows: kernels' indices have 32 bits.

@@ -23,7 +23,7 @@ from tilewright.multiply.problem.expression import Instruction, as_numpy, number
 from tilewright.multiply.problem.kind import Kind
 from tilewright.multiply.problem.narrow import rounded
 from tilewright.simulate.machine import Gpu
-from tilewright.simulate.programs.host_arrays import strided
+from tilewright.simulate.programs.array_arguments import strided
 
 if TYPE_CHECKING:
     from tilewright.simulate.programs import Program

@@ -16,7 +16,7 @@ from tilewright.multiply.backends.cpu.threads import Limit, limit
 from tilewright.multiply.engine.promotion import ORDERS, Order, as_dtype, types
 from tilewright.multiply.engine.shapes import repeats, result_shape
 from tilewright.simulate.machine import host_memory
-from tilewright.simulate.programs.host_arrays import row_major
+from tilewright.simulate.programs.array_arguments import row_major
 
 Array = npt.NDArray[Any]
 _Shape = tuple[int, ...]

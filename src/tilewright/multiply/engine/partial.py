@@ -28,7 +28,7 @@ from tilewright.multiply.problem.dtypes import element
 from tilewright.multiply.problem.expression import Builder, as_numpy, identity
 from tilewright.multiply.problem.kind import Kind
 from tilewright.multiply.problem.narrow import ROUNDED_AT_ONCE, ROUNDED_BYTES, rounded
-from tilewright.simulate.programs.host_arrays import row_major
+from tilewright.simulate.programs.array_arguments import row_major
 
 Array = npt.NDArray[Any]
 #: Elements of a tile that are finished at a time, and most bytes for each: a result, the old C and C in the widest

@@ -19,7 +19,7 @@ from tilewright.multiply.engine.shapes import Shape
 from tilewright.multiply.problem.algebra import Semiring
 from tilewright.multiply.problem.dtypes import element
 from tilewright.multiply.problem.expression import Expression, brief
-from tilewright.simulate.programs.host_arrays import row_major
+from tilewright.simulate.programs.array_arguments import row_major
 
 #: Kernels of a ranking that a plan prints.
 _SHOWN = 5

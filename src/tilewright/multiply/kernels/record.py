@@ -423,7 +423,7 @@ def _boxes(operand: Array) -> TensorMap:
 
     An axis of a batch along which all matrices are one has a single element.
     """
-    from tilewright.simulate.programs.host_arrays import strided
+    from tilewright.simulate.programs.array_arguments import strided
     from tilewright.simulate.tensor_maps.tensor_map import TensorMap
 
     unit, lead = 16 // operand.itemsize, operand.ndim - 2

@@ -19,8 +19,7 @@ from tilewright.observe.checking.static.values import Values, of_kernel
 from tilewright.observe.instruments.findings import Finding, split
 from tilewright.simulate.machine import Gpu
 from tilewright.simulate.observer import Launch, StreamRace
-from tilewright.simulate.programs import residency
-from tilewright.simulate.programs.launch_rules import Broken, Rule, broken
+from tilewright.simulate.programs.launch_rules import Broken, Rule, broken, resident_blocks
 from tilewright.simulate.programs.program import Program
 from tilewright.simulate.ptx.frames import package
 
@@ -105,7 +104,7 @@ def _as_written(extents: Any) -> int | list[int]:
 def too_many_to_wait(launch: Launch, gpu: Gpu) -> list[Finding]:
     """TW508 for a cooperative launch of more blocks than the GPU holds at once."""
     blocks = math.prod(launch.grid)
-    most = residency.resident_blocks(launch.program, gpu, launch.block, launch.shared_bytes)
+    most = resident_blocks(launch.program, gpu, launch.block, launch.shared_bytes)
     if blocks <= most:
         return []
     return [at(launch, "TW508", blocks=blocks, threads=math.prod(launch.block), most=most, gpu=gpu.name)]

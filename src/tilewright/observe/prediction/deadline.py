@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from tilewright.errors import LimitError
-from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.launch_request import Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,10 @@ from tilewright.observe.prediction.workload import Workload
 from tilewright.observe.profiling.record import Profile, Unit, Verdict
 from tilewright.observe.profiling.verdict import COALESCED, IN_REGISTERS, WITHOUT_CONFLICTS, Evidence, verdict
 from tilewright.simulate import machine
-from tilewright.simulate.installed_device import installed_device
-from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest
+from tilewright.simulate.installed_device import completed, installed_device
+from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest, Limits
 from tilewright.simulate.machine.timing import timing
 from tilewright.simulate.programs.program import Program
-from tilewright.simulate.run.limits import Limits
 from tilewright.simulate.run.staged_launch import alone
 
 #: Errors that leave a finished launch without a prediction.
@@ -94,7 +93,7 @@ def predict(
     >>> found.kernel, 1e-6 < found.seconds < 1e-4
     ('several_results<float, 32, 8>', True)
     """
-    asked = LaunchRequest.by("predict", kernel, grid, block, args, options).on(installed_device())
+    asked = completed(LaunchRequest.by("predict", kernel, grid, block, args, options), installed_device())
     options["gpu"] = asked.gpu
     target = asked.target
     if clock_mhz is not None and not (isinstance(clock_mhz, int) and clock_mhz >= 1):
@@ -145,7 +144,7 @@ def profile(
     >>> seen.totals.global_loads.requests, seen.totals.global_loads.sectors_per_request, seen.verdict.rule
     (2, 4.0, 'few blocks')
     """
-    asked = LaunchRequest.by("profile", kernel, grid, block, args, options).on(installed_device())
+    asked = completed(LaunchRequest.by("profile", kernel, grid, block, args, options), installed_device())
     options["gpu"] = asked.gpu
     program, roles = asked.program, None
     if has_roles(program.ptx):

@@ -24,8 +24,8 @@ from tilewright.simulate.machine.alternatives import Alternatives, Demand, alter
 from tilewright.simulate.machine.occupancy import Occupancy
 from tilewright.simulate.observer import Run
 from tilewright.simulate.programs.assembler import Resources
+from tilewright.simulate.programs.launch_rules import tensor_columns
 from tilewright.simulate.programs.program import Program
-from tilewright.simulate.programs.residency import tensor_columns
 from tilewright.simulate.run.launch import launch
 
 

@@ -232,7 +232,7 @@ class Climber:
     def _footprint(self, program: Program, launch: LaunchShape) -> Footprint:
         """The kernel's resources, from the assembler, and the occupancy that they allow."""
         from tilewright.simulate.machine.occupancy import occupancy
-        from tilewright.simulate.programs.residency import tensor_columns
+        from tilewright.simulate.programs.launch_rules import tensor_columns
 
         resources = program.resources()
         shared_bytes = resources.shared_bytes + launch.shared_bytes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tilewright.errors import LaunchError
 from tilewright.ground.native.memo import memo
-from tilewright.simulate.run.arena import Addresses, Arena
+from tilewright.simulate.run.allocations import Addresses, Arena
 from tilewright.simulate.run.memory import Memory
 from tilewright.simulate.state import GLOBAL_BASE
 

@@ -21,9 +21,9 @@ from tilewright.simulate.device.device_addresses import FIRST_HANDLE, DeviceAddr
 from tilewright.simulate.device.graphs import Capture, Graphs
 from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.pending_work import Outstanding
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.machine.sizes import size_text
 from tilewright.simulate.observer import Observer
-from tilewright.simulate.run.limits import Limits
 from tilewright.simulate.state import GLOBAL_BASE
 
 #: Recently freed memory of this size is not reused, if observers look for accesses to freed memory.

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from tilewright.ground.native.memo import memo
-from tilewright.ground.native.nested import Nested
+from tilewright.ground.settings import Nested
 
 #: The folder of this package; a user's folder may have any name, even this one or numba's.
 OURS = f"{Path(__file__).parents[2]}{os.sep}"

@@ -37,13 +37,12 @@ from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.simulate.device.pending_work import Task, UsedBytes
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import ArgumentFact, Launch, PassedArguments, Run, StreamRace
-from tilewright.simulate.programs import residency
-from tilewright.simulate.programs.launch_rules import broken
+from tilewright.simulate.programs.launch_rules import broken, too_many
 from tilewright.simulate.programs.listing import Parameter
 from tilewright.simulate.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simulate.run.job import Placed
-from tilewright.simulate.run.limits import Limits
 from tilewright.simulate.run.nested import PENDING, Device, run_with_launches
 from tilewright.simulate.run.observed_launch import ended
 
@@ -290,7 +289,7 @@ class Launcher:
             code = self._extents_code if one.rule.is_of_extents else "CUDA_ERROR_INVALID_VALUE"
             raise DriverError(code, f"{code}: {one.sentence}")
         if about.cooperative:
-            wrong = residency.too_many(about.program, about.gpu, about.grid, about.block, dynamic)
+            wrong = too_many(about.program, about.gpu, about.grid, about.block, dynamic)
             if wrong:
                 code = "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
                 raise DriverError(code, f"{code}: {wrong}")

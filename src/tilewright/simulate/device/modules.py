@@ -15,13 +15,12 @@ from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
 from tilewright.simulate.machine.gpu import WARP_LANES
 from tilewright.simulate.programs.arguments import c_arguments
 from tilewright.simulate.programs.assembler import Resources
-from tilewright.simulate.programs.launch_rules import default_dynamic_bytes, most_dynamic_bytes
+from tilewright.simulate.programs.launch_rules import active_blocks, default_dynamic_bytes, most_dynamic_bytes
 from tilewright.simulate.programs.listing import parsed, read_entry, target
 from tilewright.simulate.programs.mangling import spoken_name
 from tilewright.simulate.programs.program import Program
-from tilewright.simulate.programs.residency import active_blocks
 from tilewright.simulate.ptx import tree
-from tilewright.simulate.run.variables import place_all
+from tilewright.simulate.run.memory import place_all
 from tilewright.simulate.translate.analysis.layout import lay_out
 
 

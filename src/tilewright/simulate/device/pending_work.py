@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.simulate.observer import Launch
-from tilewright.simulate.programs.host_arrays import span
+from tilewright.simulate.programs.array_arguments import span
 
 #: The default stream, which synchronises with all streams that are not independent; and its other handle.
 LEGACY, _LEGACY_TOO = 0, 1

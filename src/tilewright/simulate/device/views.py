@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.programs.arguments import ArrayShape
-from tilewright.simulate.programs.host_arrays import row_major, span
+from tilewright.simulate.programs.array_arguments import ArrayShape, row_major, span
 
 _DLPACK_CPU = 1  # kDLCPU of dlpack.h
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentTypeError, LaunchError
-from tilewright.simulate.programs.host_arrays import ArrayParameter, row_major
+from tilewright.simulate.programs.array_arguments import ArrayParameter, ArrayShape, array_shape
 from tilewright.simulate.programs.listing import Parameter
 from tilewright.simulate.programs.mangling import CType
 
@@ -77,50 +77,6 @@ def last_strides(fields: Sequence[tuple[int, int]], count: int) -> tuple[tuple[i
             found.append((start + ITEMSIZE, start + parameters - 1))
         start += parameters
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayShape:
-    """Layout of an array argument, wherever its data are."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    readonly: bool
-
-    @property
-    def layout(self) -> str:
-        """`C`, `F` or `A`, by NumPy's relaxed rule: extents of 1 may have any stride."""
-        for name, order in (("C", range(len(self.shape))[::-1]), ("F", range(len(self.shape)))):
-            expected = self.dtype.itemsize
-            for axis in order:
-                if self.shape[axis] != 1 and self.strides[axis] != expected:
-                    break
-                expected *= self.shape[axis]
-            else:
-                return name
-        return "C" if 0 in self.shape else "A"
-
-
-def array_shape(value: Any) -> ArrayShape | None:
-    """Describe an array argument; None if `value` is no array.
-
-    Arrays are `numpy.ndarray`, anything with `__cuda_array_interface__`, and anything with `dtype`, `shape` and
-    `strides` (such as `tilewright.simt.DeviceArray`).
-    """
-    if isinstance(value, np.generic):
-        return None
-    if isinstance(value, np.ndarray):
-        return ArrayShape(value.dtype, value.shape, value.strides, not value.flags.writeable)
-    interface = getattr(value, "__cuda_array_interface__", None)
-    if interface is not None:
-        dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
-        strides = interface.get("strides") or row_major(shape, dtype.itemsize)
-        return ArrayShape(dtype, shape, tuple(strides), bool(interface["data"][1]))
-    if all(hasattr(value, name) for name in ("dtype", "shape", "strides")):
-        readonly = bool(getattr(value, "readonly", False))
-        return ArrayShape(np.dtype(value.dtype), tuple(value.shape), tuple(value.strides), readonly)
-    return None
 
 
 def marshal(

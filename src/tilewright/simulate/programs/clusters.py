@@ -9,14 +9,14 @@ import math
 
 from tilewright.errors import LaunchError
 from tilewright.simulate.machine.gpu import Gpu
-from tilewright.simulate.programs.extent import Extent
+from tilewright.simulate.programs.launch_rules import Extents
 from tilewright.simulate.programs.program import Program
 
 #: The first compute capability that has clusters.
 _SINCE = (9, 0)
 
 
-def cluster_of(program: Program, asked: Extent | None, grid: Extent, gpu: Gpu) -> Extent | None:
+def cluster_of(program: Program, asked: Extents | None, grid: Extents, gpu: Gpu) -> Extents | None:
     """Blocks of a cluster along each axis; None if neither the kernel nor the launch (`asked`) gives any.
 
     Raises LaunchError: the kernel's directives, the grid or the GPU do not allow such clusters.
@@ -41,7 +41,7 @@ def cluster_of(program: Program, asked: Extent | None, grid: Extent, gpu: Gpu) -
     return x, y, z
 
 
-def _check(name: str, size: Extent, grid: Extent, gpu: Gpu, most: int) -> None:
+def _check(name: str, size: Extents, grid: Extents, gpu: Gpu, most: int) -> None:
     """Reject clusters that are too large, that do not divide the grid, or that the GPU does not support."""
     blocks = math.prod(size)
     if min(size) < 1 or blocks > min(most, gpu.launch.cluster_blocks):
@@ -61,5 +61,5 @@ def _check(name: str, size: Extent, grid: Extent, gpu: Gpu, most: int) -> None:
         )
 
 
-def _text(extents: Extent) -> str:
+def _text(extents: Extents) -> str:
     return " x ".join(map(str, extents))

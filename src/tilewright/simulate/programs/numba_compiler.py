@@ -23,7 +23,8 @@ import numpy as np
 from tilewright.errors import ArgumentTypeError, CompileError
 from tilewright.ground.native.replaced_names import Row, replaced
 from tilewright.ground.progress import announced
-from tilewright.simulate.programs.arguments import Argument, ArrayShape, array_shape
+from tilewright.simulate.programs.arguments import Argument
+from tilewright.simulate.programs.array_arguments import ArrayShape, array_shape
 from tilewright.simulate.programs.mangling import nested_name
 from tilewright.simulate.programs.numba_names import compiler_rows
 from tilewright.simulate.programs.optional import require

@@ -17,14 +17,14 @@ from tilewright.simulate.code import LANES
 from tilewright.simulate.events import Site
 from tilewright.simulate.isa import Role, role_of
 from tilewright.simulate.isa.mbarrier_bits import Mbarrier
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Launch
 from tilewright.simulate.programs.device_runtime import ASSERTION_FORMAT
 from tilewright.simulate.ptx.frames import within
 from tilewright.simulate.run import barrier_faults, mbarrier_faults, tensor_faults, traps
-from tilewright.simulate.run.budget import Budget
+from tilewright.simulate.run.crew import Budget
 from tilewright.simulate.run.grid_barrier import GridBarrier
 from tilewright.simulate.run.job import Job, Placed
-from tilewright.simulate.run.limits import Limits
 from tilewright.simulate.translate.translation import Translation
 
 _Extent = tuple[int, int, int]

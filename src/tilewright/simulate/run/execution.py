@@ -7,33 +7,29 @@ import functools
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from tilewright.errors import KernelError, OutOfMemoryError
 from tilewright.ground.native.interrupts import DeferredSigint
-from tilewright.ground.native.stacks import stack_bytes
+from tilewright.ground.native.pages import stack_bytes
 from tilewright.ground.settings import host_threads
 from tilewright.simulate import state
 from tilewright.simulate.code import LANES
 from tilewright.simulate.events import Facts
+from tilewright.simulate.launch_request import UNLIMITED
 from tilewright.simulate.machine.host_memory import MemoryGuard
 from tilewright.simulate.machine.occupancy import most_resident
-from tilewright.simulate.run import traps
-from tilewright.simulate.run.budget import UNLIMITED, Budget
 from tilewright.simulate.run.compiler import host
-from tilewright.simulate.run.crew import start_crew
+from tilewright.simulate.run.crew import PRINT_BYTES, Budget, Shift, order_of
 from tilewright.simulate.run.diagnosis import Diagnosis, number_of
 from tilewright.simulate.run.grid_barrier import GridBarrier
 from tilewright.simulate.run.job import Job, Placed
-from tilewright.simulate.run.observed import Callbacks, Observed
-from tilewright.simulate.run.orders import order_of
+from tilewright.simulate.run.kernels import ReadyKernel
 from tilewright.simulate.run.printing import Printout
-from tilewright.simulate.run.ready_kernel import ReadyKernel
-from tilewright.simulate.run.resident import Resident
-from tilewright.simulate.run.turns import warp_turns
+from tilewright.simulate.run.resident import Callbacks, Observed, Resident
+from tilewright.simulate.run.turns import start_worker, warp_turns
 from tilewright.simulate.translate.analysis.layout import RESERVED
 from tilewright.simulate.translate.translation import QUANTUM, SPIN_QUANTUM
 
@@ -46,10 +42,9 @@ _GIVING_WAY = 32
 #: Host threads of a kernel whose called functions may wait for other blocks: so many of its blocks run at once.
 _WAITING_THREADS = 256
 _POLL_SECONDS = 0.02
-#: Warp instructions that the calling thread runs before it starts others, and those of a warp in one turn: well
-#: under a millisecond. A launch that ends by then waits for no thread; a busy host takes milliseconds to wake one.
+#: Warp instructions that the calling thread runs before it starts others: well under a millisecond. A launch that ends
+#: by then waits for no thread; a busy host takes milliseconds to wake one.
 _QUICK_INSTRUCTIONS = 300_000
-_QUICK_QUANTUM = 20_000
 #: Warp instructions of other launches before more threads join: so the first of several early failures is reported.
 _ALONE_INSTRUCTIONS = 10_000
 #: A warp's turn if instruments call Python: then 32 lanes of one instruction take a millisecond, and limits must hold.
@@ -63,71 +58,8 @@ _OBSERVED_BYTES = 8
 #: that it needs for this.
 _QUICK_PTX_CHARACTERS = 1 << 16
 _QUICK_STACK_BYTES = 4 << 20
-#: Buffer for the prints of one host thread's blocks.
-PRINT_BYTES = 4 << 20
 #: The bytes of fresh shared memory: a NaN as float32, -1 as int32.
 SHARED_FILL = 0xFF
-
-
-#: Words of a context record that change while a thread runs.
-_QUANTUM, _PAUSE_AT, _INSTRUCTION_LIMIT = (state.CONTEXT[x] // 8 for x in ("quantum", "pause_at", "instruction_limit"))
-
-
-class Shift:
-    """The state of one host thread: context record, clusters in progress, part of the budget, print buffer."""
-
-    def __init__(self, execution: Execution) -> None:
-        prints = execution.job.ready.translation.prints
-        self.printed = np.zeros(PRINT_BYTES // 8, np.uint64) if prints else None
-        self.context = execution.context(self.printed)
-        self.slots = [execution.resident()]
-        self.current = 0
-        self.share = execution.budget.share()
-        self._quantum = execution.quantum
-        self._pause_at = UNLIMITED
-
-    def pause_after(self, instructions: int | None) -> Shift:
-        """Pause soon after `instructions` instructions; None: never."""
-        quantum = self._quantum if instructions is None else min(self._quantum, _QUICK_QUANTUM)
-        self.context[_QUANTUM] = quantum
-        self._pause_at = UNLIMITED if instructions is None else instructions
-        self._set_bounds()
-        return self
-
-    @property
-    def spent(self) -> int:
-        """Instructions run so far."""
-        return int(self.context[state.CONTEXT["instructions"] // 8])
-
-    @property
-    def paused(self) -> bool:
-        """Whether it has run the instructions after which it pauses."""
-        return self.spent > self._pause_at
-
-    def may_go_on(self, stopped: Callable[[], bool]) -> bool:
-        """Get another portion of the budget if the last one is used up; False if there is none."""
-        if self.spent <= self.share.granted:
-            return True
-        more = self.share.more(self.spent, stopped)
-        self._set_bounds()
-        return more
-
-    @property
-    def lost_lines(self) -> int:
-        """Lines of its blocks that did not fit in the print buffer."""
-        return int(self.context[state.CONTEXT["print_lost"] // 8])
-
-    def prints(self) -> Iterator[traps.PrintRecord]:
-        """What its blocks printed so far, in order."""
-        return traps.print_records(self.printed, int(self.context[state.CONTEXT["print_used"] // 8]))
-
-    def block_at_work(self) -> int:
-        """Linear index of the current block, the first of its cluster."""
-        return int(self.slots[self.current].records[0, state.SLOT["block"] // 8])
-
-    def _set_bounds(self) -> None:
-        self.context[_PAUSE_AT] = min(self._pause_at, self.share.granted)
-        self.context[_INSTRUCTION_LIMIT] = self.share.ceiling
 
 
 class Execution:
@@ -149,7 +81,7 @@ class Execution:
         self._resident = -(-self._resident // self.cluster_blocks)
         self._first = self.clusters - launch.part.count if launch.part else 0  # place of the first cluster in the order
         # A called function cannot pause, so a block that may wait for others inside one has a host thread of its own.
-        self._calls = ready.translation.layout.calls
+        self._calls = ready.calls
         self._waits_in_calls = bool(self._calls and ready.translation.waits_for_blocks)
         workers = 1 if job.gives_way else launch.limits.threads or host_threads()
         workers = max(workers, _WAITING_THREADS) if self._waits_in_calls else workers
@@ -171,7 +103,7 @@ class Execution:
         self._callbacks = Callbacks(self._fail)
         self._turns = None
         if translation.waits_in_calls:
-            self._turns = warp_turns(ready, self.warps, self._blocks_at_once, self._callbacks.address)
+            self._turns = warp_turns(ready.address, self.warps, self._blocks_at_once, self._callbacks.address)
         self._better: ReadyKernel | None = None
         self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
         self.observed = Observed(job.instruments, self._facts)
@@ -197,13 +129,18 @@ class Execution:
 
     def _run(self, interrupt: DeferredSigint) -> None:
         """Run all blocks, or stop at an interrupt or a failure."""
-        shift = Shift(self)
+        shift = self._shift()
         if self._is_small():
             self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS // self.job.ready.translation.slowness))
         elif self.workers > 1 and not self._waits_in_calls:
             self._run_crew(shift.pause_after(_ALONE_INSTRUCTIONS), 1, interrupt)
         if shift.slots and self._failure is None:
             self._run_crew(shift.pause_after(None), self.workers, interrupt)
+
+    def _shift(self) -> Shift:
+        """A host thread's state, with the memory of its first cluster."""
+        printed = np.zeros(PRINT_BYTES // 8, np.uint64) if self.job.ready.translation.prints else None
+        return Shift(self._context(printed), self._cluster_memory(), self.budget.share(), self._quantum, printed)
 
     def blocks_done(self) -> int:
         """A lower bound of the blocks that have ended: those that started, minus one cluster for each host thread."""
@@ -281,7 +218,7 @@ class Execution:
             finally:
                 done.set()
 
-        started = bool(start_crew(1, work))
+        started = start_worker(work)
         if started:
             crew.append(done)
         return started
@@ -289,7 +226,7 @@ class Execution:
     def _safe_work(self, shift: Shift | None) -> None:
         """Run blocks, in the given shift or a new one; any error is raised to the caller of the launch."""
         try:
-            self._work(shift or Shift(self).pause_after(None))
+            self._work(shift or self._shift().pause_after(None))
         except BaseException as error:
             self._fail(error)
 
@@ -330,7 +267,7 @@ class Execution:
             if self._printout is not None:
                 self._printout.add(shift.prints(), shift.lost_lines, self.launch.name)
 
-    def resident(self) -> Resident:
+    def _cluster_memory(self) -> Resident:
         """Memory for the blocks of one more cluster."""
         if self.grid_barrier is not None:
             self.grid_barrier.entered(self.cluster_blocks)
@@ -339,11 +276,11 @@ class Execution:
     def _next_slot(self, slots: list[Resident], current: int) -> int:
         """The cluster to go on with when one stalls: a fresh one if there are any, else the next in turn."""
         if current == len(slots) - 1 and len(slots) < self._resident and int(self._next[0]) < self.clusters:
-            slots.append(self.resident())
+            slots.append(self._cluster_memory())
             return len(slots) - 1
         return (current + 1) % len(slots)
 
-    def context(self, printed: Any = None) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def _context(self, printed: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """A context record for one host thread; its counters come after it in the same array."""
         translation = self.job.ready.translation
         words = state.CONTEXT_BYTES // 8
@@ -371,7 +308,7 @@ class Execution:
             "grid_z": self.launch.grid[2],
             **dict(zip(("cluster_x", "cluster_y", "cluster_z"), self.launch.cluster or (1, 1, 1), strict=True)),
             "cluster_blocks": self.cluster_blocks,
-            "quantum": self.quantum,
+            "quantum": self._quantum,
             "warp_function": (self._turns or self._better or self.job.ready).address,
             "warps": self.warps,
             "threads": self.threads,
@@ -405,7 +342,7 @@ class Execution:
                     record[state.CONTEXT["warp_function"] // 8] = self._better.address
 
     @functools.cached_property
-    def quantum(self) -> int:
+    def _quantum(self) -> int:
         """Instructions that a warp may run at a time: all warps of a cluster together run one portion."""
         translation = self.job.ready.translation
         spins = translation.spins or self._turns is not None

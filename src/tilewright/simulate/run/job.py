@@ -15,10 +15,8 @@ from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.launch_rules import broken
 from tilewright.simulate.programs.listing import parsed, unfit
 from tilewright.simulate.ptx import tree
-from tilewright.simulate.run.kernels import kernel_store
+from tilewright.simulate.run.kernels import ReadyKernel, TierUp, kernel_store
 from tilewright.simulate.run.memory import Memory
-from tilewright.simulate.run.ready_kernel import ReadyKernel
-from tilewright.simulate.run.tiering import TierUp
 from tilewright.simulate.translate.analysis.graph import is_strong
 from tilewright.simulate.translate.analysis.layout import Layout
 from tilewright.simulate.translate.analysis.special import SMALL, SMALL_WIDE, LaunchClass
@@ -33,7 +31,7 @@ class Placed:
     """The places of the parts of a launch."""
 
     memory: Memory
-    module_base: int  #: Device address of the module's variables; see :mod:`tilewright.simulate.run.variables`.
+    module_base: int  #: Device address of the module's variables; see :mod:`tilewright.simulate.run.memory`.
     params_address: int  #: Device address of the parameter block.
     #: Device address of a cooperative launch's workspace, `WORKSPACE_BYTES`; 0 for other launches, whose blocks wait
     #: for ever if they wait for blocks that have ended.

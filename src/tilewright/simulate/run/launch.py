@@ -9,9 +9,8 @@ from typing import Any
 from tilewright.errors import ArgumentTypeError, KernelError, LaunchError
 from tilewright.ground.lazy_exports import public
 from tilewright.simulate.events import Instrument
-from tilewright.simulate.launch_request import Extents, LaunchRequest
+from tilewright.simulate.launch_request import Extents, LaunchRequest, Limits
 from tilewright.simulate.observer import Launch, Observer, Run
-from tilewright.simulate.run.limits import Limits
 from tilewright.simulate.run.memory import Memory
 from tilewright.simulate.run.staged_launch import launched
 

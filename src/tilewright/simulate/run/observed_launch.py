@@ -16,13 +16,13 @@ from tilewright.errors import KernelError, TilewrightError
 from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.ground.progress import announced
 from tilewright.simulate.events import Instrument
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Launch, Observer, Part, Run
 from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.program import Program
 from tilewright.simulate.run.execution import Execution
 from tilewright.simulate.run.job import Job, Placed, made_ready
-from tilewright.simulate.run.limits import Limits
-from tilewright.simulate.run.variables import placed_again
+from tilewright.simulate.run.memory import placed_again
 
 #: Blocks to run for the other observers, if an observer needs only a part of a launch.
 _LOOKED_AT = 32

@@ -1,20 +1,94 @@
-"""Memory of the running blocks. The memory of a cluster's blocks is contiguous."""
+"""Memory of the running blocks and of the instruments that observe them, and the Python functions that they call."""
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.simulate import state
 from tilewright.simulate.code import LANES
-from tilewright.simulate.run.arena import Arena
+from tilewright.simulate.events import Facts, Instrument, Storage
+from tilewright.simulate.run.allocations import Arena
 from tilewright.simulate.run.job import Job
-from tilewright.simulate.run.observed import Observed
+
+_ALIGNMENT_BYTES = 64
+
+
+class Observed:
+    """The memory of a launch's instruments."""
+
+    def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
+        self._storages: list[Storage] = []  # addresses point into them
+        self.launch, self.initial = np.zeros(0, np.uint64), np.zeros(0, np.uint8)
+        self._starts = np.zeros(1, np.int64)
+        if not instruments:  # the facts parse the kernel
+            return
+        known = facts()
+        self._storages = [instrument.begin(known) for instrument in instruments]
+        #: Host address of each instrument's memory of the launch, 0 for none.
+        self.launch = np.array([0 if s.launch is None else s.launch.ctypes.data for s in self._storages], np.uint64)
+        sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
+        self._starts = np.concatenate([[0], np.cumsum(-(-np.array(sizes) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES)])
+        #: The initial memory of a block for all instruments, each part at a multiple of 64 bytes.
+        self.initial = np.zeros(int(self._starts[-1]), np.uint8)
+        for storage, start in zip(self._storages, self._starts[:-1], strict=True):
+            if storage.block is not None:
+                self.initial[start : start + storage.block.nbytes] = storage.block.view(np.uint8).reshape(-1)
+
+    def area(self) -> npt.NDArray[np.uint8]:
+        """Memory for one block at a time, aligned."""
+        whole = np.zeros(self.initial.nbytes + _ALIGNMENT_BYTES, np.uint8)
+        lead = -whole.ctypes.data % _ALIGNMENT_BYTES
+        return whole[lead : lead + self.initial.nbytes]
+
+    def parts(self, area: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:
+        """Each instrument's part of an area."""
+        sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
+        return [area[at : at + size] for at, size in zip(self._starts[:-1].tolist(), sizes, strict=True)]
+
+    def table(self, area: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+        """The address of each instrument's part of an area."""
+        return (self._starts[:-1] + area.ctypes.data).astype(np.uint64)
+
+
+class Callbacks:
+    """Python functions that a launch's machine code calls.
+
+    ctypes drops an error in such a function: it prints it and returns an arbitrary value. So the error goes to
+    `failed`, which stops the launch, and the launch raises it. An interrupt could come before the first line that would
+    keep it, so a launch with callbacks does not run on the main thread.
+    """
+
+    def __init__(self, failed: Callable[[BaseException], None]) -> None:
+        self._failed = failed
+        self._kept: list[Any] = []
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self._kept)
+
+    def address(self, function: Callable[..., int], arguments: int, otherwise: int) -> int:
+        """Host address of a C function that calls a Python function; see `Facts.callback`."""
+
+        def call(*values: int) -> int:
+            try:
+                return function(*values)
+            except BaseException as error:
+                self._failed(error)
+                return otherwise
+
+        made = ctypes.CFUNCTYPE(ctypes.c_int32, *(ctypes.c_int64,) * arguments)(call)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0
 
 
 class Resident:
-    """Memory of the resident blocks of one cluster: their slots' records, shared and local arenas, warps' records."""
+    """Memory of the resident blocks of one cluster, contiguous: records of slots and warps, shared and local arenas."""
 
     def __init__(self, job: Job, observed: Observed, blocks: int, warps: int) -> None:
         translation = job.ready.translation

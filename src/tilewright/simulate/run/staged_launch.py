@@ -18,23 +18,27 @@ from typing import Any, Unpack
 import numpy as np
 
 from tilewright.errors import LaunchError
-from tilewright.simulate.installed_device import installed_device
-from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest
+from tilewright.simulate.installed_device import completed, installed_device
+from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest, Limits
 from tilewright.simulate.machine import launch_limits
 from tilewright.simulate.observer import Launch, Observer, Run
-from tilewright.simulate.programs import extent, residency
-from tilewright.simulate.programs.launch_rules import Broken, broken, broken_extents
+from tilewright.simulate.programs.array_arguments import StagedArguments
+from tilewright.simulate.programs.launch_rules import (
+    Broken,
+    broken,
+    broken_extents,
+    cluster_extents,
+    given_extents,
+    too_many,
+    waits_for_grid,
+)
 from tilewright.simulate.programs.program import Program
-from tilewright.simulate.programs.staging import StagedArguments
 from tilewright.simulate.run.allocations import ALIGNMENT_BYTES
 from tilewright.simulate.run.job import Placed, check_variables
-from tilewright.simulate.run.limits import Limits
-from tilewright.simulate.run.memory import Memory
+from tilewright.simulate.run.memory import Memory, module_bytes
 from tilewright.simulate.run.nested import Device, room_bytes, run_with_launches
 from tilewright.simulate.run.observed_launch import Alone, ended
-from tilewright.simulate.run.spaced_arrays import spaced
-from tilewright.simulate.run.staging import Scene, argument_facts, given_memory, needed_bytes
-from tilewright.simulate.run.variables import module_bytes
+from tilewright.simulate.run.staging import Scene, argument_facts, given_memory, needed_bytes, spaced
 from tilewright.simulate.state import GLOBAL_BASE
 
 
@@ -47,7 +51,7 @@ def launched(request: LaunchRequest, observers: Sequence[Observer] = ()) -> Run:
     device = installed_device()
     if device is None:
         return run_request(request, observers)
-    request = request.on(device)
+    request = completed(request, device)
     with device.lock if device.observers else contextlib.nullcontext():
         return run_request(request, (*device.observers, *observers), device.numbered)
 
@@ -109,7 +113,7 @@ def alone(
 
 def _about(request: LaunchRequest, program: Program) -> Launch:
     """The requested launch, with extents of three numbers each that may break rules."""
-    blocks, threads = extent.given(program.name, request.grid, request.block)
+    blocks, threads = given_extents(program.name, request.grid, request.block)
     return Launch(
         program.name,
         program,
@@ -119,8 +123,8 @@ def _about(request: LaunchRequest, program: Program) -> Launch:
         gpu=request.target,
         limits=request.limits or Limits(),
         seed=request.seed,
-        cooperative=request.cooperative or residency.waits_for_grid(program),
-        cluster=extent.cluster(program.name, request.cluster),
+        cooperative=request.cooperative or waits_for_grid(program),
+        cluster=cluster_extents(program.name, request.cluster),
         written=(request.grid, request.block),
     )
 
@@ -139,7 +143,7 @@ def _refuse_wrong(about: Launch, observers: Sequence[Observer]) -> None:
     """
     wrong = next((one.sentence for one in _broken(about)), "")
     if not wrong and about.cooperative:
-        wrong = residency.too_many(about.program, about.gpu, about.grid, about.block, about.shared_bytes)
+        wrong = too_many(about.program, about.gpu, about.grid, about.block, about.shared_bytes)
         wrong = f"{wrong}; launch fewer, and let each do several parts in a loop" if wrong else ""
     if not wrong:
         return

@@ -1,4 +1,4 @@
-"""Host threads for warps that wait for other warps of their block inside a called function.
+"""Host threads for translated code, and those for warps that wait for others of their block inside a called function.
 
 A called function is on the host's stack, so its warp cannot return to the scheduler in order to wait. With its own host
 thread the warp can pause inside the function. Only one thread of a block runs at a time: the scheduler's, or the one of
@@ -13,15 +13,34 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.ground.forking import wait_for
 from tilewright.ground.native.memo import memo
-from tilewright.ground.native.stacks import stack_end
+from tilewright.ground.native.pages import stack_end
 from tilewright.simulate import state
-from tilewright.simulate.run.crew import is_started
-from tilewright.simulate.run.ready_kernel import ReadyKernel
 
 #: Most threads of a launch; where there would be more, functions do not pause.
 WARP_THREADS_MAX = 2048
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_STACK_SIZE_LOCK = threading.Lock()
+wait_for(_STACK_SIZE_LOCK)
+
+
+def start_worker(work: Callable[[], object]) -> bool:
+    """Start a thread that runs blocks; False if the host has no room for another: fewer threads do the same work."""
+    return has_started(threading.Thread(target=work, name="tilewright-worker", daemon=True))
+
+
+def has_started(worker: threading.Thread) -> bool:
+    """Start a thread whose stack fits translated kernels' frames and their calls; False if there is no room for it."""
+    with _STACK_SIZE_LOCK:  # the size is a setting of the process: change it for this thread only
+        before = threading.stack_size(state.HOST_STACK_BYTES)
+        try:
+            worker.start()
+        except RuntimeError:
+            return False
+        finally:
+            threading.stack_size(before)
+    return True
 
 
 class WarpThread(threading.Thread):
@@ -85,7 +104,7 @@ class WarpTurns:
         thread = self._threads.get(warp)
         if thread is None:
             thread = WarpThread(self._function)
-            if not is_started(thread):
+            if not has_started(thread):
                 raise MemoryError("the host cannot allocate a thread's stack for each warp of a block")
             self._threads[warp] = thread
         return thread.turn(context, slot, warp)
@@ -99,15 +118,14 @@ class WarpTurns:
 
 
 def warp_turns(
-    ready: ReadyKernel, warps: int, blocks: int, callback: Callable[[Callable[..., int], int, int], int]
+    address: int, warps: int, blocks: int, callback: Callable[[Callable[..., int], int, int], int]
 ) -> WarpTurns | None:
-    """Threads for the warps of a kernel whose called functions may wait for other warps of their block; else None.
+    """Threads for the warps of a kernel whose called functions may wait for other warps; None for one warp or too many.
 
-    `warps` are those of a block, and `blocks` the most that are in progress at the same time.
+    `address` is that of the kernel's warp function, `warps` are those of a block, and `blocks` the most that are in
+    progress at the same time.
     """
-    if not ready.translation.waits_in_calls or not 1 < warps <= WARP_THREADS_MAX // blocks:
-        return None
-    return WarpTurns(ready.address, callback)
+    return WarpTurns(address, callback) if 1 < warps <= WARP_THREADS_MAX // blocks else None
 
 
 @memo

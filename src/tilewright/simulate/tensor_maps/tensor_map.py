@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.simulate.programs.arguments import ArrayShape, array_shape
-from tilewright.simulate.programs.host_arrays import ArrayParameter
+from tilewright.simulate.programs.array_arguments import ArrayParameter, ArrayShape, array_shape
 from tilewright.simulate.tensor_maps.encoding import (
     AXES_MOST,
     BOX_MOST,

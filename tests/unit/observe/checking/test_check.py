@@ -16,7 +16,7 @@ import tilewright as tw
 from tilewright.checking import check
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError, LimitError, TrapError
 from tilewright.simt import Limits, Memory
-from tilewright.simulate.run.spaced_arrays import SpacedArray, spaced
+from tilewright.simulate.run.staging import SpacedArray, spaced
 
 CLEAN = "st.global.u32 [%at], %gid;"
 

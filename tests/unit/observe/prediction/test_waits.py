@@ -14,9 +14,8 @@ from tilewright.observe.instruments.roles import Op, Roles
 from tilewright.observe.prediction.programs import Predictions
 from tilewright.observe.prediction.sampling import Care
 from tilewright.programs import Program
-from tilewright.simulate.launch_request import LaunchRequest
+from tilewright.simulate.launch_request import LaunchRequest, Limits
 from tilewright.simulate.observer import Part
-from tilewright.simulate.run.limits import Limits
 from tilewright.simulate.run.staged_launch import alone, launched
 
 BLOCKS, THREADS, ROUNDS = 640, 128, 6

@@ -209,7 +209,7 @@ def test_a_layout_that_no_descriptor_has_is_refused(given: tuple[int, int, int],
 
 
 def test_an_array_that_a_map_refers_to_is_checked_as_it_lies() -> None:
-    from tilewright.simulate.run.spaced_arrays import SpacedArray, spaced
+    from tilewright.simulate.run.staging import SpacedArray, spaced
 
     def kernel(tensor: Any, x: Any) -> None:
         x[0, 0] = tensor[0]

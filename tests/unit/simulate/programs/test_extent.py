@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from tilewright.errors import LaunchError
-from tilewright.simulate.programs.extent import checked
+from tilewright.simulate.programs.launch_rules import checked_extents
 
 
 @pytest.mark.parametrize(
     ("given", "full"), [(3, (3, 1, 1)), ((3,), (3, 1, 1)), ([3, 2], (3, 2, 1)), ((np.int64(3), 2, 4), (3, 2, 4))]
 )
 def test_missing_extents_are_one(given: Any, full: tuple[int, int, int]) -> None:
-    assert checked("k", given, given) == (full, full)
+    assert checked_extents("k", given, given) == (full, full)
 
 
 def test_the_largest_launch() -> None:
-    assert checked("k", (2**31 - 1, 65_535, 65_535), (4, 4, 64))
+    assert checked_extents("k", (2**31 - 1, 65_535, 65_535), (4, 4, 64))
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_the_largest_launch() -> None:
 )
 def test_extents_that_no_gpu_accepts(grid: Any, block: Any, text: str) -> None:
     with pytest.raises(LaunchError, match=f"^k: .*{text}"):
-        checked("k", grid, block)
+        checked_extents("k", grid, block)

@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.programs import Program
-from tilewright.simulate.programs.residency import resident_blocks, tensor_columns
+from tilewright.simulate.programs.launch_rules import resident_blocks, tensor_columns
 
 TEXT = """
 .version 8.7

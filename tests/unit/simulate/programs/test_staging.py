@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tilewright.errors import ArgumentTypeError
-from tilewright.simulate.programs.host_arrays import Region
-from tilewright.simulate.programs.staging import stage
+from tilewright.simulate.programs.array_arguments import Region, stage
 
 STEP = 1 << 30
 

@@ -12,7 +12,7 @@ from ptx_kernels import kernel, run
 from tilewright.errors import MemoryAccessError
 from tilewright.programs import Program
 from tilewright.simt import Memory, launch
-from tilewright.simulate.run.arena import Arena
+from tilewright.simulate.run.allocations import Arena
 from tilewright.simulate.state import GLOBAL_BASE, SLACK_BYTES
 
 #: Ways to compute the offset %d10 of an access, one for each kind of address in the translator; `far` is a literal.

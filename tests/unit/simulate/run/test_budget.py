@@ -14,7 +14,7 @@ from ptx_kernels import kernel, run
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LimitError
 from tilewright.simt import Limits
 from tilewright.simulate.run import execution
-from tilewright.simulate.run.budget import Budget
+from tilewright.simulate.run.crew import Budget
 
 WRONG = [
     ("instructions", 0, "between 1 and"),

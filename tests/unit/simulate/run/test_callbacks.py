@@ -17,9 +17,9 @@ import tilewright as tw
 from tilewright.observe.instruments.shadow import orders
 from tilewright.observe.instruments.shadow.memory import MemoryCheck
 from tilewright.programs import Program
+from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.run import execution
 from tilewright.simulate.run.diagnosis import Diagnosis
-from tilewright.simulate.run.limits import Limits
 
 #: Warp 0 writes x, and sets a flag after a fence; warp 1 of another block waits for it and reads x.
 FLAG = """.version 8.0
@@ -126,9 +126,9 @@ def test_an_interrupt_is_not_lost_after_a_kernels_fault(monkeypatch: pytest.Monk
 
 def test_ctrl_c_while_threads_are_started_waits_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C may come between a thread's start and its record; memory that the thread uses must not be freed."""
-    real, started = execution.start_crew, []
+    real, started = execution.start_worker, []
 
-    def start(workers: int, work: Any) -> Any:
+    def start(work: Any) -> Any:
         ended = threading.Event()
         started.append(ended)
 
@@ -137,12 +137,12 @@ def test_ctrl_c_while_threads_are_started_waits_for_them(monkeypatch: pytest.Mon
             time.sleep(0.02)
             ended.set()
 
-        found = real(workers, noted)
+        found = real(noted)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.01)
         return found
 
-    monkeypatch.setattr(execution, "start_crew", start)
+    monkeypatch.setattr(execution, "start_worker", start)
     endless = Program.from_ptx(FLAG.replace("st.global.u32 [%rd1], 7;", "bra READ;"))
     with pytest.raises(KeyboardInterrupt):
         tw.simt.launch(endless, 64, 1, (np.zeros(3, np.int32),), limits=Limits(threads=3))
@@ -156,7 +156,7 @@ def test_a_programs_own_handler_is_called_while_a_kernel_runs() -> None:
 import os, signal, threading, time
 import numpy as np
 import tilewright as tw
-from tilewright.simulate.run.limits import Limits
+from tilewright.simulate.launch_request import Limits
 from tilewright.errors import LimitError
 calls = []
 signal.signal(signal.SIGINT, lambda *_: calls.append(time.monotonic()))

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import ArgumentValueError, LaunchError
-from tilewright.simulate.run.allocations import RED_ZONE_MIN_BYTES
-from tilewright.simulate.run.arena import Addresses, Arena
+from tilewright.simulate.run.allocations import RED_ZONE_MIN_BYTES, Addresses, Arena
 from tilewright.simulate.run.memory import Memory
 from tilewright.simulate.state import GLOBAL_BASE
 

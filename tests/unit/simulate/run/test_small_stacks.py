@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.ground.native.stacks import stack_bytes
+from tilewright.ground.native.pages import stack_bytes
 from tilewright.programs import Program
 from tilewright.simt import launch
 from tilewright.simulate.run import execution
@@ -44,8 +44,8 @@ def test_a_thread_with_a_small_stack_lets_another_run_the_kernel(
 ) -> None:
     program, expected, out = Program.from_ptx(PTX), np.zeros(32, np.uint64), np.zeros(32, np.uint64)
     launch(program, 1, 32, (expected,))
-    start, started = execution.start_crew, []
-    monkeypatch.setattr(execution, "start_crew", lambda *asked: started.append(1) or start(*asked))
+    start, started = execution.start_worker, []
+    monkeypatch.setattr(execution, "start_worker", lambda *asked: started.append(1) or start(*asked))
     in_thread(stack, lambda: launch(program, 1, 32, (out,)))
     assert (out == expected).all()
     assert bool(started) == bool(crews)

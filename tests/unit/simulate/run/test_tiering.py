@@ -14,7 +14,7 @@ from ptx_kernels import kernel, run
 from tilewright.instruments import Banks, Coalescing, Mix
 from tilewright.programs import Program
 from tilewright.simt import launch as launched
-from tilewright.simulate.run import kernels, tiering
+from tilewright.simulate.run import kernels
 from tilewright.simulate.run.compiler import Host
 from tilewright.simulate.run.execution import Execution
 from tilewright.simulate.translate.analysis.special import LaunchClass
@@ -71,8 +71,8 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]
 @pytest.fixture
 def earned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each launch that ends, or is examined, earns better code."""
-    monkeypatch.setattr(tiering, "WORTH_SECONDS", 1e-9)
-    monkeypatch.setattr(tiering, "WORTH_TIMES", 0.0)
+    monkeypatch.setattr(kernels, "WORTH_SECONDS", 1e-9)
+    monkeypatch.setattr(kernels, "WORTH_TIMES", 0.0)
 
 
 def expected(count: int) -> int:
@@ -122,11 +122,11 @@ def test_launches_wait_for_optimised_code_on_request(
 def test_many_short_launches_earn_better_code(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """None of them is long enough to be examined while it runs."""
     monkeypatch.setattr("tilewright.simulate.run.execution._POLL_SECONDS", 60.0)
-    monkeypatch.setattr(tiering, "WORTH_SECONDS", 0.02)
-    monkeypatch.setattr(tiering, "WORTH_TIMES", 0.0)
+    monkeypatch.setattr(kernels, "WORTH_SECONDS", 0.02)
+    monkeypatch.setattr(kernels, "WORTH_TIMES", 0.0)
     seconds: list[float] = []
-    over = tiering.TierUp.over
-    monkeypatch.setattr(tiering.TierUp, "over", lambda self, spent: (seconds.append(spent), over(self, spent)))
+    over = kernels.TierUp.over
+    monkeypatch.setattr(kernels.TierUp, "over", lambda self, spent: (seconds.append(spent), over(self, spent)))
     while not making() and len(made) < 2:
         assert sum(seconds) < 0.02
         launch(2000)
@@ -238,8 +238,8 @@ def test_a_long_launch_continues_in_better_code(
     plain, before = launch(count, *instruments)  # in optimised code, which is kept on disk
     kernels.kernel_store.cache_clear()
     monkeypatch.delenv("TILEWRIGHT_QUICK_CODE")
-    monkeypatch.setattr(tiering, "WORTH_SECONDS", 1e-9)
-    monkeypatch.setattr(tiering, "WORTH_TIMES", 0.0)
+    monkeypatch.setattr(kernels, "WORTH_SECONDS", 1e-9)
+    monkeypatch.setattr(kernels, "WORTH_TIMES", 0.0)
     monkeypatch.setattr(kernels.store, "has", lambda folder, key: False)
     switches: list[int] = []
     improve = Execution._improve

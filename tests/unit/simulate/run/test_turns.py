@@ -12,10 +12,10 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import LimitError, MemoryAccessError
-from tilewright.ground.native.stacks import stack_bytes, stack_end
+from tilewright.ground.native.pages import stack_bytes, stack_end
 from tilewright.programs import Program
 from tilewright.simt import Limits, launch
-from tilewright.simulate.run import crew, turns
+from tilewright.simulate.run import turns
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")
 
@@ -112,7 +112,7 @@ def test_ctrl_c_while_threads_end_leaves_none(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "is_started", lambda thread: len(thread.name) > 100)
+    monkeypatch.setattr(turns, "has_started", lambda thread: len(thread.name) > 100)
     with pytest.raises(MemoryError, match="cannot allocate a thread's stack for each warp"):
         launch(PROGRAM, 1, 128, (np.zeros(128, np.int32), 2, 2, 0))
 
@@ -120,6 +120,6 @@ def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_end_of_a_stack() -> None:
     found: list[tuple[int, int]] = []
     thread = threading.Thread(target=lambda: found.append((stack_end(), stack_bytes())))
-    assert crew.is_started(thread)
+    assert turns.has_started(thread)
     thread.join()
     assert found[0][0] > 0 and found[0][1] >= 200 << 20

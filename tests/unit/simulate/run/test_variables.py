@@ -14,7 +14,7 @@ import tilewright as tw
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.programs import Program
 from tilewright.simt import Memory, Variables, launch
-from tilewright.simulate.run import variables
+from tilewright.simulate.run import memory as variables
 from tilewright.simulate.run.memory import current_memory
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")

@@ -18,7 +18,7 @@ from tilewright.multiply.backends.protocol import IN_WORDS, Choices, Device, Pla
 from tilewright.multiply.problem.dtypes import element
 from tilewright.multiply.problem.kind import Kind
 from tilewright.simulate.machine.processor import host_name
-from tilewright.simulate.programs.host_arrays import row_major
+from tilewright.simulate.programs.array_arguments import row_major
 
 Array = npt.NDArray[Any]
 #: The processor features that products use, by LLVM's names.

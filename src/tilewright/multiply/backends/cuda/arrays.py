@@ -26,8 +26,7 @@ from tilewright.multiply.backends.cuda.owned import Owned
 from tilewright.multiply.backends.dlpack import CUDA_DEVICES, dlpack_device
 from tilewright.multiply.problem.dtypes import element
 from tilewright.multiply.problem.kind import Kind
-from tilewright.simulate.programs.arguments import array_shape
-from tilewright.simulate.programs.host_arrays import row_major
+from tilewright.simulate.programs.array_arguments import array_shape, row_major
 from tilewright.simulate.programs.optional import require
 
 Array = npt.NDArray[Any]

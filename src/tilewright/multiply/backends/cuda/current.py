@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tilewright.errors import DeviceError, MissingExtraError
 from tilewright.ground.native.memo import bounded, memo
-from tilewright.ground.native.nested import Nested
+from tilewright.ground.settings import Nested
 from tilewright.simulate import machine
 from tilewright.simulate.machine import Gpu, launch_limits
 from tilewright.simulate.programs import Program, assembler

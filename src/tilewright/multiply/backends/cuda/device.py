@@ -30,13 +30,12 @@ from tilewright.multiply.backends.cuda.tensor_maps import of_driver
 from tilewright.simulate import machine
 from tilewright.simulate.launch_request import Extents, SimulatedOptions
 from tilewright.simulate.machine import Gpu, launch_limits
-from tilewright.simulate.programs import assembler, extent
-from tilewright.simulate.programs.arguments import array_shape
+from tilewright.simulate.programs import assembler
+from tilewright.simulate.programs.array_arguments import ArrayParameter, Region, array_shape, stage, written_back
 from tilewright.simulate.programs.clusters import cluster_of
-from tilewright.simulate.programs.host_arrays import ArrayParameter, Region
+from tilewright.simulate.programs.launch_rules import checked_extents, cluster_extents
 from tilewright.simulate.programs.optional import require
 from tilewright.simulate.programs.program import Program, program_for
-from tilewright.simulate.programs.staging import stage, written_back
 
 #: An export of the library that `drivers.libcuda` provides under the driver's name. Without a simulated GPU in place
 #: that library forwards to the vendor's driver, if there is one.
@@ -177,7 +176,7 @@ def _launch(
 ) -> DeviceRun:
     device = current()
     program = program_for(kernel, args, tuple(device.compute_capability))
-    blocks, threads = extent.checked(program.name, grid, block)
+    blocks, threads = checked_extents(program.name, grid, block)
     if shared_bytes < 0:
         raise LaunchError(f"{program.name}: `shared_bytes` must be at least 0 (got {shared_bytes})")
     config: dict[str, Any] = {"grid": blocks, "block": threads, "shmem_size": shared_bytes}
@@ -185,7 +184,7 @@ def _launch(
         # Below 1.0, cuda.core has the first of these names.
         older = hasattr(require("cuda.core", _PURPOSE).LaunchConfig, "cooperative_launch")
         config["cooperative_launch" if older else "is_cooperative"] = True
-    if (asked := extent.cluster(program.name, cluster)) is not None:
+    if (asked := cluster_extents(program.name, cluster)) is not None:
         cluster_of(program, asked, blocks, nearest(device))
         # cuda.core counts clusters.
         config |= {"cluster": asked, "grid": tuple(one // part for one, part in zip(blocks, asked, strict=True))}

@@ -18,7 +18,7 @@ from tilewright.multiply.backends.cuda import current, rearranging
 from tilewright.multiply.backends.cuda.device import WORDS
 from tilewright.multiply.backends.cuda.tensor_maps import of_driver
 from tilewright.simulate.programs import Program
-from tilewright.simulate.programs.host_arrays import ArrayParameter, row_major
+from tilewright.simulate.programs.array_arguments import ArrayParameter, row_major
 from tilewright.simulate.tensor_maps.hardware import MAP_BYTES
 from tilewright.simulate.tensor_maps.tensor_map import TensorMap
 

@@ -28,7 +28,7 @@ from tilewright.multiply.backends.cuda.arrays import (
     view,
 )
 from tilewright.multiply.backends.cuda.launches import EPILOGUE, OPERANDS, RESULT, Launches
-from tilewright.simulate.programs.host_arrays import span
+from tilewright.simulate.programs.array_arguments import span
 
 #: Shape, strides and dtype, as in the interface, the library's name of a dtype that NumPy lacks, and the bytes by which
 #: the address exceeds a multiple of `_APART`.

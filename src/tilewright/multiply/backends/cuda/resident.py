@@ -14,7 +14,7 @@ from tilewright.multiply.backends.cuda import current, products
 from tilewright.multiply.backends.cuda.launches import Launches, pointer
 from tilewright.multiply.kernels.record import Record
 from tilewright.simulate.programs import Program
-from tilewright.simulate.programs.host_arrays import row_major
+from tilewright.simulate.programs.array_arguments import row_major
 from tilewright.simulate.programs.optional import require
 
 Array = npt.NDArray[Any]

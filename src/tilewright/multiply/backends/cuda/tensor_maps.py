@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.multiply.backends.cuda import current
-from tilewright.simulate.programs.host_arrays import ArrayParameter
+from tilewright.simulate.programs.array_arguments import ArrayParameter
 from tilewright.simulate.programs.optional import require
 from tilewright.simulate.tensor_maps.encoding import SWIZZLES, Encoding
 from tilewright.simulate.tensor_maps.hardware import MAP_BYTES
