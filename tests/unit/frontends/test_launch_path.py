@@ -9,13 +9,13 @@ from tilewright.simulate.launch_request import Limits
 
 #: Most modules, Python calls, and crossings between modules, with a margin of a twentieth; lower them when you can.
 MOST = {
-    "simt.launch": (41, 314, 163),
-    "check": (70, 710, 313),
-    "profile": (82, 2_650, 1_025),
-    "numba": (37, 172, 82),
-    "simt.launch, checked": (68, 650, 287),
-    "numba, checked": (58, 497, 175),
-    "simt.launch, checked and profiled": (92, 1_355, 475),
+    "simt.launch": (26, 308, 137),
+    "check": (54, 710, 285),
+    "profile": (68, 2_640, 995),
+    "numba": (25, 170, 78),
+    "simt.launch, checked": (51, 640, 254),
+    "numba, checked": (47, 491, 163),
+    "simt.launch, checked and profiled": (78, 1_337, 437),
 }
 
 

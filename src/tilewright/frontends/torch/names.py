@@ -26,8 +26,9 @@ from tilewright.frontends.torch.devices import require_only_gpu, with_properties
 from tilewright.frontends.torch.operators import FACTORIES
 from tilewright.frontends.torch.tensors import DeviceTensor, factory, to_device
 from tilewright.ground.native.replaced_names import Row, replaced
+from tilewright.simulate.device.contexts import DeviceNumber
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.device.host_side import Device, DeviceNumber
+from tilewright.simulate.device.host_side import Device
 from tilewright.simulate.run.memory import Memory
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.frontends.triton.arguments import passed
-from tilewright.simulate.device.contexts import ATTRIBUTES
-from tilewright.simulate.device.host_side import Device, DeviceNumber
+from tilewright.simulate.device.contexts import ATTRIBUTES, DeviceNumber
+from tilewright.simulate.device.host_side import Device
 from tilewright.simulate.device.installed_gpu import current_gpu
 from tilewright.simulate.device.launching import LaunchConfig, Launcher
 from tilewright.simulate.device.linking import ObjectCode

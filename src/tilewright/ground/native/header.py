@@ -13,6 +13,7 @@ check them.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ _FUNCTION = re.compile(r"\w+ \(\*(\w+)\)\(.*\);")
 _FIELD = re.compile(r"(?:const )?(?:struct )?(\w+) (\**)(\w+)((?:\[\w*\])*);")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Struct:
     """A record's layout."""
 
@@ -45,7 +46,7 @@ class Struct:
     alignment: int
     formats: dict[str, Any]  #: Each field's type, as NumPy writes it; pointers are unsigned integers.
 
-    @property
+    @functools.cached_property
     def dtype(self) -> np.dtype[Any]:
         """The record as a NumPy dtype."""
         return np.dtype(

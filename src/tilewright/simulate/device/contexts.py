@@ -1,4 +1,4 @@
-"""Driver calls for devices and contexts. There is one device, with one context.
+"""Driver calls for devices and contexts, and the number of the one device. It has one context.
 
 Source: CUDA Driver API, "Device Management", "Primary Context Management", "Context Management".
 """
@@ -65,6 +65,31 @@ ATTRIBUTES: Mapping[str, int | Callable[[Gpu], int]] = MappingProxyType(
         "CLUSTER_LAUNCH": lambda gpu: int(gpu.compute_capability >= (9, 0)),
     }
 )
+
+
+class DeviceNumber(int):
+    """The device's number, 0, as a key for what numba-cuda caches for each device.
+
+    numba-cuda keeps loaded kernels in dictionaries by device number. This number equals 0, but its hash is the
+    simulated GPU's own, so kernels loaded on another simulated or real GPU are not found with it. It does not hold the
+    GPU: kernels outlive it, and it has memory.
+    """
+
+    _hash: int
+
+    def __new__(cls, gpu: SimulatedGpu) -> DeviceNumber:  # noqa: D102
+        number = super().__new__(cls, 0)
+        number._hash = gpu.own_hash
+        return number
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return int.__eq__(self, other) if isinstance(other, int) else NotImplemented
+
+    def __reduce__(self) -> Any:
+        return int, (0,)
 
 
 def binding() -> Any:

@@ -6,38 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.simulate.device import contexts, streams
-from tilewright.simulate.device.contexts import PRIMARY, binding
+from tilewright.simulate.device.contexts import PRIMARY, DeviceNumber, binding
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.views import HeldMemory
 from tilewright.simulate.programs.program import OLDEST_CC
 
 #: The device's UUID, without its number.
 _UUID = "74696c65-7772-4967-8474-{:012x}"
-
-
-class DeviceNumber(int):
-    """The device's number, 0, as a key for what numba-cuda caches for each device.
-
-    numba-cuda keeps loaded kernels in dictionaries by device number. This number equals 0, but its hash is the
-    simulated GPU's own, so kernels loaded on another simulated or real GPU are not found with it. It does not hold the
-    GPU: kernels outlive it, and it has memory.
-    """
-
-    _hash: int
-
-    def __new__(cls, gpu: SimulatedGpu) -> DeviceNumber:  # noqa: D102
-        number = super().__new__(cls, 0)
-        number._hash = gpu.own_hash
-        return number
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return int.__eq__(self, other) if isinstance(other, int) else NotImplemented
-
-    def __reduce__(self) -> Any:
-        return int, (0,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,10 +168,11 @@ def _staged(
     program = about.program
     # A wrong argument is refused before memory is allocated.
     size = max(len(program.pack(program.marshal(args, lambda value: GLOBAL_BASE))), 1)
-    check_variables(about, module_bytes(program))
+    if variable_bytes := module_bytes(program):
+        check_variables(about, variable_bytes)
     kept = memory is not None or red_zones
     if memory is None and not red_zones:
-        needed = needed_bytes(args) + module_bytes(program) + room_bytes(program)
+        needed = needed_bytes(args) + variable_bytes + room_bytes(program)
         memory = Memory(needed + size + ALIGNMENT_BYTES * 5)
     memory = memory or Memory()
     with contextlib.ExitStack() as stack:

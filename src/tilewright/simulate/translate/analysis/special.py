@@ -61,9 +61,9 @@ class LaunchClass:
     stack_bytes: int = STACK_BYTES  #: Stack of a thread, if the kernel uses it.
     gives_way: bool = False  #: Whether warps may give way to others before strong accesses.
 
-    @classmethod
+    @staticmethod
+    @functools.lru_cache(maxsize=256)
     def of(
-        cls,
         block: tuple[int, int, int],
         grid: tuple[int, int, int],
         small_params: frozenset[tuple[int, int]] = frozenset(),
@@ -74,7 +74,7 @@ class LaunchClass:
         gives_way: bool = False,
     ) -> LaunchClass:
         """The class of a launch. There are few classes, so that launches of other sizes can use its translation."""
-        return cls(block, _class_bounds(grid, block), small_params, unit_strides, cluster, stack_bytes, gives_way)
+        return LaunchClass(block, _class_bounds(grid, block), small_params, unit_strides, cluster, stack_bytes, gives_way)
 
     @property
     def threads(self) -> int:
@@ -93,7 +93,6 @@ class LaunchClass:
         return -(-self.threads // LANES)
 
 
-@functools.lru_cache(maxsize=256)
 def _class_bounds(grid: tuple[int, int, int], block: tuple[int, int, int]) -> tuple[int, int, int]:
     """For each axis a bound of its blocks; 0: only the hardware's."""
     x, y, z = (
