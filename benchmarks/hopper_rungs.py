@@ -21,8 +21,9 @@ from tilewright.observe.prediction.model import Model
 from tilewright.profiling import instruments, of_run
 from tilewright.programs import Program
 from tilewright.simt import launch
+from tilewright.simulate.launch_request import LaunchRequest
 from tilewright.simulate.observer import Part
-from tilewright.simulate.run.staged_launch import alone
+from tilewright.simulate.run.staged_launch import looked_at
 
 SOURCE = Path(__file__).with_suffix(".cu")
 GPU = "h100"
@@ -96,11 +97,8 @@ def seconds(rung: Rung, size: int, clock_mhz: int | None = None) -> float:
     gpu = machine.gpu(GPU)
     zeros = [np.zeros((size, size), np.uint16) for _ in range(3)]
     blocks = grid(rung, size, gpu)
-    with alone(
-        program(rung), blocks, rung.threads, arguments(rung, *zeros),
-        shared_bytes=rung.shared_bytes, gpu=GPU,
-    ) as first:  # fmt: skip
-        roles, run = watched(first), first.run(Part(0), instruments())
+    request = LaunchRequest(program(rung), blocks, rung.threads, arguments(rung, *zeros), rung.shared_bytes, gpu=GPU)
+    roles, run = looked_at(request, lambda first: (watched(first), first.run(Part(0), instruments())))
     seen = of_run(run, gpu, shared_bytes=rung.shared_bytes)
     assert roles is not None and seen.occupancy is not None
     work = workload.of_profile(seen, seen.occupancy.occupancy.active_blocks)

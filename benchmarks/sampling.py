@@ -24,7 +24,8 @@ from tilewright.observe.prediction.deadline import Deadline
 from tilewright.observe.prediction.model import Model
 from tilewright.observe.prediction.workload import Requests, Workload
 from tilewright.profiling import profile
-from tilewright.simulate.run.staged_launch import alone
+from tilewright.simulate.launch_request import LaunchRequest
+from tilewright.simulate.run.staged_launch import looked_at
 
 GPU = machine.gpu("a6000")
 QUANTITIES: dict[str, Callable[[Requests], float]] = {
@@ -62,8 +63,8 @@ def compared(record: Record, k: int) -> dict[str, Any]:
     a, b, c = (np.ones(extents, dtype) for extents in ((m, k), (k, n), (m, n)))
     shape, program = record.launch_rule(m, n, k), record.program(dtype, GPU.compute_capability)
     arguments = record.arguments(a, b, c)
-    with alone(program, shape.grid, shape.block, arguments, gpu=GPU.key) as blocks:
-        some, some_seconds = timed(lambda: sampling.sampled(blocks, GPU))
+    request = LaunchRequest(program, shape.grid, shape.block, arguments, gpu=GPU.key)
+    some, some_seconds = looked_at(request, lambda blocks: timed(lambda: sampling.sampled(blocks, GPU)))
     assert some is not None, f"{record.name}: all blocks ran"
     seen, all_seconds = timed(lambda: profile(program, shape.grid, shape.block, arguments, gpu=GPU.key))
     assert seen.occupancy is not None

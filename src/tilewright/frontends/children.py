@@ -25,7 +25,7 @@ from tilewright.frontends.frontend import replacing
 from tilewright.frontends.session import simulated_gpu
 from tilewright.ground.native import secure_files
 from tilewright.simulate.launch_request import Limits
-from tilewright.simulate.observer import Launch, Observer, Run
+from tilewright.simulate.observer import BlocksAlone, Launch, Observer, Run
 
 _PREFIX = "TILEWRIGHT_SIMULATED_"
 _SUFFIX = ".report"
@@ -72,11 +72,12 @@ class ChildLaunches(Observer):
         for file in sorted(self._note.parent.glob(f"*{_SUFFIX}")):
             yield pickle.loads(file.read_bytes())
 
-    def launching(self, launch: Launch) -> None:
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
         """Record that another process launches a kernel."""
         if os.getpid() != self._process:
             with suppress(OSError):  # the followed program has ended
                 self._note.touch()
+        return False
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Write the report of another process so far."""

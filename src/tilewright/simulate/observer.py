@@ -228,7 +228,7 @@ class Observer:
     as_given: bool = False
     #: Whether to compare the host's uses of shared memory with unfinished work of streams.
     host_races: bool = False
-    #: Whether it may need only a part of a launch; see `beforehand`.
+    #: Whether it may need only a part of a launch; see `launching`.
     leaves_out: bool = False
     #: Whether each report has only what came after the one before, so that all of them count, and not only the last.
     reports_add: bool = False
@@ -292,11 +292,8 @@ class Observer:
     def row_gaps_at(self, gaps: Rows) -> None:
         """Bytes between the rows of an array, which no kernel may touch."""
 
-    def launching(self, launch: Launch) -> None:
-        """A launch starts."""
-
-    def beforehand(self, launch: Launch, alone: BlocksAlone) -> bool:
-        """Called before a launch is prepared: `alone` runs some of its blocks and then restores memory.
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
+        """A launch starts: `alone` runs some of its blocks and then restores memory; None if the launch is refused.
 
         Returns whether those were enough, so that the launch need not run unless somebody needs its results.
         """

@@ -12,7 +12,7 @@ from numba import cuda
 
 import tilewright as tw
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.observer import Launch, Observer
+from tilewright.simulate.observer import BlocksAlone, Launch, Observer
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +59,9 @@ class Dropping(Observer):
     def host_wrote(self, address: int, size_bytes: int) -> None:
         self._drop("host_wrote")
 
-    def launching(self, launch: Launch) -> None:
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
         self._drop("launching")
+        return False
 
 
 @pytest.mark.parametrize(

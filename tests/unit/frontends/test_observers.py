@@ -15,7 +15,7 @@ from tilewright.errors import OutOfMemoryError
 from tilewright.instruments import Mix
 from tilewright.simt import Run
 from tilewright.simulate.events import Instrument
-from tilewright.simulate.observer import Launch, Observer
+from tilewright.simulate.observer import BlocksAlone, Launch, Observer
 
 
 class Diary(Observer):
@@ -39,8 +39,9 @@ class Diary(Observer):
     def host_wrote(self, address: int, size_bytes: int) -> None:
         self.lines.append(("wrote", address, size_bytes))
 
-    def launching(self, launch: Launch) -> None:
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
         self.lines.append(("launching", launch.index))
+        return False
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         self.lines.append(("finished", launch.index))

@@ -222,8 +222,8 @@ class Checks(Observer):
         else:
             self._found.append(launches.between_streams(race))
 
-    def launching(self, launch: Launch) -> None:
-        """Check the launch's parameters and the kernel's PTX."""
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
+        """Check the launch's parameters, the kernel's PTX, and the local arrays that the PTX does not have any more."""
         self.launches += 1
         self._kernels[launch.name] = None
         self._files.update(dict.fromkeys(place.rpartition(":")[0] for place in launch.program.source_lines.values()))
@@ -241,14 +241,11 @@ class Checks(Observer):
             found = _of_text(*key[:2], launch.name, file, tuple(dtypes))
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch)
-
-    def beforehand(self, launch: Launch, alone: BlocksAlone) -> bool:
-        """Check the local arrays that the kernel's PTX does not have any more."""
-        if launch.name in self._waiting:
+        if alone is not None and launch.name in self._waiting:
             del self._waiting[launch.name]
-            found, whole = folded.findings(launch, alone)
-            self._of_arrays = self._of_launch(found, launch, None)
-            if not whole and not found:
+            of_arrays, whole = folded.findings(launch, alone)
+            self._of_arrays = self._of_launch(of_arrays, launch, None)
+            if not whole and not of_arrays:
                 self.folded[launch.name] = None
         return False
 

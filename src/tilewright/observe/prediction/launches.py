@@ -12,7 +12,7 @@ from tilewright.ground.lazy_exports import public
 from tilewright.ground.progress import announced
 from tilewright.observe import profiling
 from tilewright.observe.prediction import multiprocessor, opcodes, workload
-from tilewright.observe.prediction.crew import Watched, has_roles, watched
+from tilewright.observe.prediction.crew import Watched, watched
 from tilewright.observe.prediction.deadline import Deadline
 from tilewright.observe.prediction.model import Model, Time, machine_cc
 from tilewright.observe.prediction.record import Change, Prediction, Share
@@ -21,11 +21,13 @@ from tilewright.observe.prediction.workload import Workload
 from tilewright.observe.profiling.record import Profile, Unit, Verdict
 from tilewright.observe.profiling.verdict import COALESCED, IN_REGISTERS, WITHOUT_CONFLICTS, Evidence, verdict
 from tilewright.simulate import machine
+from tilewright.simulate.events import Instrument
 from tilewright.simulate.installed_device import completed, installed_device
 from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest, Limits
 from tilewright.simulate.machine.timing import timing
+from tilewright.simulate.observer import BlocksAlone, Launch
 from tilewright.simulate.programs.program import Program
-from tilewright.simulate.run.staged_launch import alone
+from tilewright.simulate.run.launch import OfCaller
 
 #: Errors that leave a finished launch without a prediction.
 REFUSED = (CompileError, LimitError, MissingExtraError)
@@ -94,7 +96,6 @@ def predict(
     ('several_results<float, 32, 8>', True)
     """
     asked = completed(LaunchRequest.by("predict", kernel, grid, block, args, options), installed_device())
-    options["gpu"] = asked.gpu
     target = asked.target
     if clock_mhz is not None and not (isinstance(clock_mhz, int) and clock_mhz >= 1):
         raise ArgumentValueError(
@@ -102,12 +103,38 @@ def predict(
         )
     program = asked.program
     machine_cc(program, target)
-    with alone(program, grid, block, args, **options) as blocks:
-        found, roles = None if all_blocks else sampled(blocks, target), watched(blocks)
-    if found is not None:
-        return of_sample(found, program, target, clock_mhz, asked.limits, roles)
-    seen = profiling.profile(program, grid, block, args, **options)
-    return of_profile(seen, program, target, clock_mhz, asked.limits, roles)
+    counting = _Counting(target, sample=not all_blocks)
+    run = counting.launched(replace(asked, kernel=program), partly=True)
+    if counting.sample is not None:
+        return of_sample(counting.sample, program, target, clock_mhz, asked.limits, counting.roles)
+    seen = profiling.of_run(run, target, shared_bytes=asked.shared_bytes)
+    return of_profile(seen, program, target, clock_mhz, asked.limits, counting.roles)
+
+
+class _Counting(OfCaller):
+    """The instruments of a profile; and what the first block's warps do, if they have roles.
+
+    With `sample` some blocks run first, and the others need not run if these represent them.
+    """
+
+    def __init__(self, gpu: machine.Gpu, *, sample: bool) -> None:
+        super().__init__(profiling.instruments())
+        self.sample: Sampled | None = None
+        self.roles: Watched | None = None
+        self._gpu, self._may_sample, self._began = gpu, sample, False
+
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
+        """Run some blocks of the launch, and none of those that its kernel makes."""
+        if alone is None or self._began:
+            return False
+        self._began = True
+        self.sample = sampled(alone, self._gpu) if self._may_sample else None
+        self.roles = watched(alone)
+        return self.sample is not None
+
+    def instruments(self, launch: Launch) -> Sequence[Instrument]:
+        """None where a sample is enough."""
+        return super().instruments(launch) if self.sample is None else ()
 
 
 @public
@@ -145,14 +172,11 @@ def profile(
     (2, 4.0, 'few blocks')
     """
     asked = completed(LaunchRequest.by("profile", kernel, grid, block, args, options), installed_device())
-    options["gpu"] = asked.gpu
-    program, roles = asked.program, None
-    if has_roles(program.ptx):
-        with alone(program, grid, block, args, **options) as blocks:
-            roles = watched(blocks)
-    seen = profiling.profile(program, grid, block, args, **options)
+    program, counting = asked.program, _Counting(asked.target, sample=False)
+    run = counting.launched(replace(asked, kernel=program))
+    seen = profiling.of_run(run, asked.target, shared_bytes=asked.shared_bytes)
     try:
-        return judged(seen, of_profile(seen, program, asked.target, None, asked.limits, roles))
+        return judged(seen, of_profile(seen, program, asked.target, None, asked.limits, counting.roles))
     except REFUSED:
         return seen
 

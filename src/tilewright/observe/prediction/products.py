@@ -30,11 +30,11 @@ from tilewright.observe.profiling import instruments, of_run, profile
 from tilewright.observe.profiling.counts import SECTOR_BYTES
 from tilewright.observe.profiling.record import Profile
 from tilewright.observe.profiling.units import written_back
-from tilewright.simulate.launch_request import LaunchOptions
+from tilewright.simulate.launch_request import LaunchRequest
 from tilewright.simulate.machine import Gpu
 from tilewright.simulate.observer import Part
 from tilewright.simulate.programs.program import OLDEST_CC, Program
-from tilewright.simulate.run.staged_launch import alone
+from tilewright.simulate.run.staged_launch import looked_at
 
 #: k of the smaller counted product, and its tiles of C in each direction.
 _COUNTED_K, _COUNTED_TILES = 256, 2
@@ -103,9 +103,10 @@ def _of_first_block(
     """
     shape = record.launch_rule(product.m, product.n, product.k)
     given = record.arguments(*_zeros(record, product))
-    options = LaunchOptions(shared_bytes=shape.shared_bytes, gpu=gpu.key)
-    with alone(program, shape.grid, shape.block, given, **options) as blocks:
-        roles, run, together = watched(blocks), blocks.run(Part(0), instruments()), blocks.cluster_blocks
+    request = LaunchRequest(program, shape.grid, shape.block, given, shape.shared_bytes, gpu=gpu.key)
+    roles, run, together = looked_at(
+        request, lambda blocks: (watched(blocks), blocks.run(Part(0), instruments()), blocks.cluster_blocks)
+    )
     seen = of_run(run, gpu, shared_bytes=shape.shared_bytes)
     work = _work(replace(seen, grid=(together, 1, 1)))  # counts are of one block or one cluster
     work = replace(work, blocks=math.prod(shape.grid))

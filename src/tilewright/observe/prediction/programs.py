@@ -91,9 +91,9 @@ class Predictions(Profiles):
     def _lists(self) -> tuple[list[Any], ...]:
         return (*super()._lists(), self.counted)
 
-    def beforehand(self, launch: Launch, alone: BlocksAlone) -> bool:
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
         """Record the first block, and count a sample of a large launch if wanted; skip a launch like an earlier one."""
-        if not self._wanted(launch) or _alike(launch) in self._alike:
+        if alone is None or not self._wanted(launch) or _alike(launch) in self._alike:
             return False
         self._watched[launch.index] = watched(alone)
         found = sampled(alone, self._gpu, self._sample) if self._sample else None

@@ -267,7 +267,7 @@ class Launcher:
     def _refused(self, about: Launch, error: DriverError) -> Exception:
         """The program's error for a launch that a driver rejects; observers get it first."""
         for observer in self.gpu.observers:
-            observer.launching(about)
+            observer.launching(about, None)
         ended(about, self.gpu.observers, None, LaunchError(f"{about.name}: {error}"))
         return self._refusal(error.code, f"{error} ({about.name}, grid {about.grid}, block {about.block})")
 

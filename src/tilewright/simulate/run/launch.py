@@ -94,16 +94,10 @@ def launch(
     [0, 2, 4, 6]
     """
     request = LaunchRequest(kernel, grid, block, args, shared_bytes, limits, seed, memory, gpu, cooperative, cluster)
-    own = _OfCaller(instruments)
-    try:
-        run = launched(request, (own,) if own.any else ())
-    except KernelError as error:
-        error.results = own.results
-        raise
-    return replace(run, results=own.results)
+    return OfCaller(instruments).launched(request)
 
 
-class _OfCaller(Observer):
+class OfCaller(Observer):
     """The instruments of a caller: they watch its launch, and not those that its kernel makes."""
 
     as_given = True
@@ -112,10 +106,17 @@ class _OfCaller(Observer):
         self.results: dict[str, Any] = {}
         self._instruments = _checked(instruments)
 
-    @property
-    def any(self) -> bool:
-        """Whether there are any."""
-        return bool(self._instruments)
+    def launched(self, request: LaunchRequest, *, partly: bool = False) -> Run:
+        """Run a requested launch with them.
+
+        Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`launch`.
+        """
+        try:
+            run = launched(request, (self,) if self._instruments else (), partly=partly)
+        except KernelError as error:
+            error.results = self.results
+            raise
+        return replace(run, results=self.results)
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """The instruments, once."""

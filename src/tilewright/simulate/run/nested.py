@@ -90,7 +90,7 @@ class Device:
     free: Callable[[int], None]
     next_index: Callable[[str], int] = lambda kernel: 0  #: The number of a nested launch, by the kernel's name.
     pending: int = PENDING
-    partly: bool = False  #: Whether an observer may leave out blocks; see `Observer.beforehand`.
+    partly: bool = False  #: Whether an observer may leave out blocks; see `Observer.launching`.
 
     @property
     def memory(self) -> Memory:

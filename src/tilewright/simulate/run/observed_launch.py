@@ -135,15 +135,13 @@ def observed(
     observers : sequence of Observer
         Each gets the launch, may add instruments, and gets its end.
     partly : bool
-        Whether it is enough to run some blocks if an observer says so (`Observer.beforehand`).
+        Whether it is enough to run some blocks if an observer says so (`Observer.launching`).
 
     Raises
     ------
     LaunchError, PtxError, KernelError
         As :func:`tilewright.simt.launch`; observers have got it before.
     """
-    for observer in observers:
-        observer.launching(about)
     results, groups = _Results(()), list[tuple[Instrument, ...]]()
     try:
         memory, allocated = placed.memory, 0
@@ -155,7 +153,7 @@ def observed(
         try:
             if observers:
                 with Alone(about, values, placed) as blocks:
-                    enough = [observer.beforehand(about, blocks) for observer in observers]
+                    enough = [observer.launching(about, blocks) for observer in observers]
                     part = _part(about, blocks, observers) if partly and any(enough) else None
                 if part is not None:
                     ended(about, observers, part, None)

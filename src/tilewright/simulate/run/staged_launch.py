@@ -13,15 +13,15 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from tilewright.errors import LaunchError
 from tilewright.simulate.installed_device import completed, installed_device
-from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest, Limits
+from tilewright.simulate.launch_request import LaunchRequest, Limits
 from tilewright.simulate.machine import launch_limits
-from tilewright.simulate.observer import Launch, Observer, Run
+from tilewright.simulate.observer import BlocksAlone, Launch, Observer, Run
 from tilewright.simulate.programs.array_arguments import StagedArguments
 from tilewright.simulate.programs.launch_rules import (
     Broken,
@@ -37,23 +37,28 @@ from tilewright.simulate.run.allocations import ALIGNMENT_BYTES
 from tilewright.simulate.run.job import Placed, check_variables
 from tilewright.simulate.run.memory import Memory, module_bytes
 from tilewright.simulate.run.nested import Device, room_bytes, run_with_launches
-from tilewright.simulate.run.observed_launch import Alone, ended
+from tilewright.simulate.run.observed_launch import ended
 from tilewright.simulate.run.staging import Scene, argument_facts, given_memory, needed_bytes, spaced
 from tilewright.simulate.state import GLOBAL_BASE
 
+_T = TypeVar("_T")
 
-def launched(request: LaunchRequest, observers: Sequence[Observer] = ()) -> Run:
+
+def launched(request: LaunchRequest, observers: Sequence[Observer] = (), *, partly: bool = False) -> Run:
     """Run a requested launch once, with these observers and those of the installed device.
+
+    `partly`: as of :func:`run_request`, but only one of these observers may say so.
 
     Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`tilewright.simt.launch`.
     """
     request.check_options()
     device = installed_device()
     if device is None:
-        return run_request(request, observers)
+        return run_request(request, observers, partly=partly)
     request = completed(request, device)
     with device.lock if device.observers else contextlib.nullcontext():
-        return run_request(request, (*device.observers, *observers), device.numbered)
+        partly = partly and not any(observer.leaves_out for observer in device.observers)
+        return run_request(request, (*device.observers, *observers), device.numbered, partly=partly)
 
 
 def run_request(
@@ -89,26 +94,28 @@ def run_request(
         return run
 
 
-@contextlib.contextmanager
-def alone(
-    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], **options: Unpack[LaunchOptions]
-) -> Iterator[Alone]:
-    """A launch of which some blocks can run alone; arguments stay unchanged.
+def looked_at(request: LaunchRequest, look: Callable[[BlocksAlone], _T]) -> _T:
+    """The result of a function that runs some blocks of a launch by themselves; the arguments stay unchanged.
 
-    Parameters are those of :func:`tilewright.simt.launch`.
-
-    Raises LaunchError, ArgumentTypeError, PtxError: as :func:`tilewright.simt.launch`.
+    Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`tilewright.simt.launch`.
     """
-    request = LaunchRequest(kernel, grid, block, args, **options)
-    request.check_options()
-    about = _about(request, request.program)
-    _refuse_wrong(about, ())
-    memory = given_memory(about.name, args, request.memory)
-    with (
-        _staged(about, args, memory, ()) as (about, values, device, _),
-        Alone(about, values, device.placed) as blocks,
-    ):
-        yield blocks
+    looking = _Looking(look)
+    run_request(request, (looking,), partly=True)
+    return looking.found[0]
+
+
+class _Looking(Observer, Generic[_T]):
+    """Runs a function with some blocks of a launch, and needs no more."""
+
+    def __init__(self, look: Callable[[BlocksAlone], _T]) -> None:
+        self.found: list[_T] = []
+        self._look = look
+
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
+        """Run it."""
+        if alone is not None:
+            self.found.append(self._look(alone))
+        return True
 
 
 def _about(request: LaunchRequest, program: Program) -> Launch:
@@ -149,7 +156,7 @@ def _refuse_wrong(about: Launch, observers: Sequence[Observer]) -> None:
         return
     error = LaunchError(f"{about.name}: {wrong}")
     for observer in observers:
-        observer.launching(about)
+        observer.launching(about, None)
     ended(about, observers, None, error)
     raise error
 

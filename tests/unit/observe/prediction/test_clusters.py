@@ -15,9 +15,10 @@ from tilewright.observe.instruments.roles import Op, Roles
 from tilewright.observe.prediction.products import Product, predict_product
 from tilewright.observe.prediction.record import Prediction
 from tilewright.programs import Program
+from tilewright.simulate.launch_request import LaunchRequest
 from tilewright.simulate.machine.timing import timing
 from tilewright.simulate.observer import Part
-from tilewright.simulate.run.staged_launch import alone
+from tilewright.simulate.run.staged_launch import looked_at
 
 H100 = machine.gpu("h100")
 HEAD = r"""
@@ -145,9 +146,9 @@ def test_a_multicast_copy_reads_the_second_level_once(multicast: bool, share: fl
 def test_what_warps_of_a_cluster_did_names_the_block_to_which_copies_go() -> None:
     arrays = np.ones(2 * 1024, np.float32), np.zeros(128, np.float32)
     shared = program(SHARED, "shared", BYTES=4096, MULTICAST=1)
-    with alone(shared, 2, 64, (*arrays, np.int32(2)), gpu="h100") as blocks:
-        assert blocks.cluster_blocks == 2
-        found = blocks.run(Part(0), (Roles(),)).results["roles"]
+    request = LaunchRequest(shared, 2, 64, (*arrays, np.int32(2)), gpu="h100")
+    found = looked_at(request, lambda blocks: blocks.run(Part(0), (Roles(),))).results["roles"]
+    assert looked_at(request, lambda blocks: blocks.cluster_blocks) == 2
     assert sorted(warp for role in found.roles for warp in role.warps) == [0, 1, 2, 3]
     for first in (0, 2):  # that copies, of each block
         (role,) = (one for one in found.roles if one.warps == (first,))

@@ -17,8 +17,9 @@ from tilewright.observe.prediction.footprint import Footprint
 from tilewright.observe.prediction.workload import Workload
 from tilewright.observe.profiling import caching
 from tilewright.profiling import profile
-from tilewright.simulate.observer import Part
-from tilewright.simulate.run.staged_launch import alone
+from tilewright.simulate.launch_request import LaunchRequest
+from tilewright.simulate.observer import BlocksAlone, Part
+from tilewright.simulate.run.staged_launch import looked_at
 
 cuda = pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 A6000 = machine.gpu("a6000")
@@ -45,8 +46,8 @@ def both(name: str, shape: tuple[int, int, int]) -> tuple[Workload, Workload]:
     a, b, c = (np.ones(extents, dtype) for extents in ((m, k), (k, n), (m, n)))
     launch, program = record.launch_rule(m, n, k), record.program(dtype, A6000.compute_capability)
     arguments = record.arguments(a, b, c)
-    with alone(program, launch.grid, launch.block, arguments, gpu="a6000") as blocks:
-        some = sampling.sampled(blocks, A6000)
+    request = LaunchRequest(program, launch.grid, launch.block, arguments, gpu="a6000")
+    some = looked_at(request, lambda blocks: sampling.sampled(blocks, A6000))
     assert some is not None
     assert some.blocks <= some.work.blocks / 8
     seen = profile(program, launch.grid, launch.block, arguments, gpu="a6000")
@@ -73,17 +74,20 @@ def test_a_part_is_the_blocks_it_names_and_is_undone() -> None:
     x = memory.array(np.zeros(50 * 32, np.int32))
     program = tw.programs.program.program_for(mark, (x,))
     for part in (Part(7), Part(3, 4, step=9), Part(49), Part(0, 50)):
-        with alone(program, 50, 32, (x,)) as blocks:
+
+        def ran(blocks: BlocksAlone, part: Part = part) -> set[int]:
             blocks.run(part, ())
-            ran = set(np.unique(x.to_host())) - {0}
-            assert ran == {part.first + i * part.step + 1 for i in range(part.count)}
+            return set(np.unique(x.to_host())) - {0}
+
+        expected = {part.first + i * part.step + 1 for i in range(part.count)}
+        assert looked_at(LaunchRequest(program, 50, 32, (x,)), ran) == expected
         assert not x.to_host().any()
 
 
 def sampled(kernel: Any, grid: Any, block: Any, *arguments: Any) -> sampling.Sampled | None:
     program = tw.programs.program.program_for(kernel, arguments, A6000.compute_capability)
-    with alone(program, grid, block, arguments, gpu="a6000") as blocks:
-        return sampling.sampled(blocks, A6000)
+    request = LaunchRequest(program, grid, block, arguments, gpu="a6000")
+    return looked_at(request, lambda blocks: sampling.sampled(blocks, A6000))
 
 
 @cuda.jit
@@ -135,8 +139,8 @@ CALL = "{ .param .b64 a; .param .b32 b; st.param.b64 [a], %out; st.param.b32 [b]
 ])  # fmt: skip
 def test_blocks_that_wait_for_others_run_with_them(body: str, apart: bool) -> None:
     program = kernel(body, module=RECURSIVE, declarations=".shared .align 8 .b8 s[8];")
-    with alone(program, 1024, 32, (np.zeros(1024, np.uint32),)) as blocks:
-        assert blocks.allowed(()) is apart
+    request = LaunchRequest(program, 1024, 32, (np.zeros(1024, np.uint32),))
+    assert looked_at(request, lambda blocks: blocks.allowed(())) is apart
 
 
 def test_few_blocks_run_whole() -> None:

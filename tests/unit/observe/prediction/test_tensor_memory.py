@@ -26,9 +26,10 @@ from tilewright.observe.prediction.crew import Crew
 from tilewright.observe.prediction.deadline import Deadline
 from tilewright.observe.prediction.workload import Workload
 from tilewright.programs import Program
+from tilewright.simulate.launch_request import LaunchRequest
 from tilewright.simulate.observer import Part
 from tilewright.simulate.programs.disassembler import NO_COUNTER, Instruction
-from tilewright.simulate.run.staged_launch import alone
+from tilewright.simulate.run.staged_launch import looked_at
 
 B200 = machine.gpu("b200")
 Operation = tuple[int, int, int, int, int]
@@ -155,8 +156,8 @@ def test_what_a_pair_multiplies_is_recorded_as_each_blocks_part(rows: int, of_a:
     from tests.isa import test_tensor_pairs as pairs
 
     given, out = np.zeros(8192, np.uint16), np.zeros(8192, np.float32)
-    with alone(pairs.program(rows), 2, 128, (given, out), cluster=2, gpu="b200") as blocks:
-        found = blocks.run(Part(0), (Roles(),)).results["roles"]
+    request = LaunchRequest(pairs.program(rows), 2, 128, (given, out), cluster=2, gpu="b200")
+    found = looked_at(request, lambda blocks: blocks.run(Part(0), (Roles(),))).results["roles"]
     done = [op for role in found.roles for line in role.operations.values() for each in line for op in each]
     assert [(one.number, one.lanes) for one in done if one.kind is Op.MULTIPLY] == [(columns | of_a << 16, 16)]
     assert sorted(one.place >> 24 for one in done if one.kind is Op.COMMIT) == [0, 1]

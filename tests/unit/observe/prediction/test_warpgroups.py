@@ -26,10 +26,11 @@ from tilewright.observe.prediction.deadline import Deadline
 from tilewright.observe.prediction.products import Product, predict_product
 from tilewright.observe.prediction.workload import Requests, Workload
 from tilewright.programs import Program
+from tilewright.simulate.launch_request import LaunchRequest
 from tilewright.simulate.machine.timing import timing
 from tilewright.simulate.observer import Part
 from tilewright.simulate.programs.disassembler import NO_COUNTER, Instruction
-from tilewright.simulate.run.staged_launch import alone
+from tilewright.simulate.run.staged_launch import looked_at
 
 H100 = machine.gpu("h100")
 #: Of a block's first warp, which copies pieces of an array to a ring in shared memory; the others wait for each, work,
@@ -168,8 +169,8 @@ def test_counts_alone_do_not_predict_a_kernel_that_waits_for_mbarriers() -> None
 
 def test_roles_are_what_warps_did() -> None:
     arrays = np.ones(8 * 1024, np.float32), np.zeros(96, np.float32)
-    with alone(ring(2, 4096), 1, 128, (*arrays, np.int32(8))) as blocks:
-        found = blocks.run(Part(0), (Roles(),)).results["roles"]
+    request = LaunchRequest(ring(2, 4096), 1, 128, (*arrays, np.int32(8)))
+    found = looked_at(request, lambda blocks: blocks.run(Part(0), (Roles(),))).results["roles"]
     assert found.complete
     assert sorted(role.warps for role in found.roles) == [(0,), (1, 2, 3)]
     shown = {role.warps: [op for line in role.operations.values() for x in line for op in x] for role in found.roles}

@@ -9,7 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.programs import Program
-from tilewright.simulate.observer import Launch, Observer
+from tilewright.simulate.observer import BlocksAlone, Launch, Observer
 from tilewright.simulate.ptx import parse, to_text
 from tilewright.simulate.ptx.frames import file_name, frames, package, quoted, users_line
 from tilewright.simulate.ptx.tree import Instruction, Location, Module
@@ -198,8 +198,9 @@ class Kept(Observer):
 
     programs: list[Program] = field(default_factory=list)
 
-    def launching(self, launch: Launch) -> None:
+    def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
         self.programs.append(launch.program)
+        return False
 
 
 def test_lines_that_numba_inlines() -> None:
