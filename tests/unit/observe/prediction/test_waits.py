@@ -16,7 +16,7 @@ from tilewright.observe.prediction.sampling import Care
 from tilewright.programs import Program
 from tilewright.simulate.launch_request import LaunchRequest, Limits
 from tilewright.simulate.observer import Part
-from tilewright.simulate.run.staged_launch import alone, launched
+from tilewright.simulate.run.staged_launch import launched, looked_at
 
 BLOCKS, THREADS, ROUNDS = 640, 128, 6
 
@@ -84,8 +84,8 @@ def test_a_wait_of_the_own_block_is_sampled_however_it_is_written(wait: str) -> 
 @pytest.mark.parametrize("wait", WAITS)
 def test_each_wait_counts_once_at_its_first_test(wait: str) -> None:
     program = passing(WAITS[wait])
-    with alone(program, BLOCKS, THREADS, arguments()) as blocks:
-        roles = blocks.run(Part(0), (Roles(),)).results["roles"].roles
+    request = LaunchRequest(program, BLOCKS, THREADS, arguments())
+    roles = looked_at(request, lambda blocks: blocks.run(Part(0), (Roles(),))).results["roles"].roles
     assert sorted(warp for role in roles for warp in role.warps) == [0, 1, 2, 3]
     sleeps = [number for number, line in enumerate(program.ptx.splitlines(), 1) if "nanosleep" in line]
     assert bool(sleeps) is (wait != "plain")
@@ -97,11 +97,10 @@ def test_each_wait_counts_once_at_its_first_test(wait: str) -> None:
 
 def test_a_sleep_that_waits_for_another_block_is_no_wait_of_the_own() -> None:
     """The loop reads global memory after each sleep, so blocks cannot run without each other."""
-    program = passing("do __nanosleep(100); while (!complete(barrier, token) || flag[blockIdx.x & 0]);")
-    with alone(program, BLOCKS, THREADS, arguments()) as blocks:
-        assert blocks.waits(())
-    with alone(passing(WAITS["sleep"]), BLOCKS, THREADS, arguments()) as blocks:
-        assert not blocks.waits(())
+    for_another = "do __nanosleep(100); while (!complete(barrier, token) || flag[blockIdx.x & 0]);"
+    for wait in (for_another, WAITS["sleep"]):
+        request = LaunchRequest(passing(wait), BLOCKS, THREADS, arguments())
+        assert looked_at(request, lambda blocks: blocks.waits(())) is (wait == for_another)
 
 
 #: The first thread starts a copy and arrives with its bytes, the others arrive, and all wait for the phase.

@@ -74,7 +74,9 @@ class LaunchClass:
         gives_way: bool = False,
     ) -> LaunchClass:
         """The class of a launch. There are few classes, so that launches of other sizes can use its translation."""
-        return LaunchClass(block, _class_bounds(grid, block), small_params, unit_strides, cluster, stack_bytes, gives_way)
+        return LaunchClass(
+            block, _class_bounds(grid, block), small_params, unit_strides, cluster, stack_bytes, gives_way
+        )
 
     @property
     def threads(self) -> int:
