@@ -2,7 +2,7 @@
 // and serves that process's requests until the result comes. Device memory is mapped in both, at one address.
 //
 // It does not know what calls mean. `library.py` generates one line for each implemented function of the vendor's
-// headers: its number and its arguments as words. `protocol.py` has the other side, with the same numbers.
+// headers: its number and its arguments as words. `protocol.py` is the other side; `messages.h` is what both share.
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -13,17 +13,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "messages.h"
+
 namespace tilewright {
 
 // The environment variable with the descriptor through which connections are requested.
 constexpr const char *DESCRIPTOR = "TILEWRIGHT_PROGRAM";
-
-enum Message : uint32_t { CALLED = 1, ANSWERED = 2 };
-enum Request : uint64_t { RETURN, READ, WRITE, MOVE, SET, INVOKE, PRINT, SHARE, UNSHARE, TEXT, ROWS };
-
-struct Head {
-    uint64_t request, a, b, c, d, e;
-};
 
 // The first message of a connection; it carries the descriptor of device memory.
 struct Arena {
@@ -157,7 +152,7 @@ inline void unshare(void *at, uint64_t size) {
 }
 
 // Copies rows of `width` bytes from `source` to `target`; the steps are distances between rows.
-inline void move_rows(const Head &head) {
+inline void move_rows(const tw_head &head) {
     uint64_t steps[2];
     receive_all(steps, sizeof steps);
     char *target = reinterpret_cast<char *>(head.a), *source = reinterpret_cast<char *>(head.b);
@@ -171,38 +166,38 @@ inline void answer(const void *data, uint64_t size) {
 // Serves requests of the simulated GPU's process until it sends the call's result.
 inline uint64_t serve() {
     for (;;) {
-        Head head;
+        tw_head head;
         receive_all(&head, sizeof head);
         void *a = reinterpret_cast<void *>(head.a), *b = reinterpret_cast<void *>(head.b);
         switch (head.request) {
-        case RETURN: return head.a;
-        case READ: answer(a, head.b); break;
-        case WRITE: receive_all(a, head.b); break;
-        case MOVE: memmove(a, b, head.c); break;
-        case SET: memset(a, (int)head.b, head.c); break;
-        case ROWS: move_rows(head); break;
-        case SHARE: share(a, head.b, head.c); break;
-        case UNSHARE: unshare(a, head.b); break;
-        case TEXT: {
+        case TW_RETURN: return head.a;
+        case TW_READ: answer(a, head.b); break;
+        case TW_WRITE: receive_all(a, head.b); break;
+        case TW_MOVE: memmove(a, b, head.c); break;
+        case TW_SET: memset(a, (int)head.b, head.c); break;
+        case TW_ROWS: move_rows(head); break;
+        case TW_SHARE: share(a, head.b, head.c); break;
+        case TW_UNSHARE: unshare(a, head.b); break;
+        case TW_TEXT: {
             uint64_t size = strlen(static_cast<char *>(a));
             answer(&size, sizeof size);
             answer(a, size);
             break;
         }
-        case PRINT: {
+        case TW_PRINT: {
             char *text = static_cast<char *>(malloc(head.b + 1));
             receive_all(text, head.b);
             fwrite(text, 1, head.b, head.a == 2 ? stderr : stdout);
             free(text);
             break;
         }
-        case INVOKE: {
+        case TW_INVOKE: {
             using Function = uint64_t (*)(uint64_t, uint64_t, uint64_t);
             uint64_t given = reinterpret_cast<Function>(a)(head.b, head.c, head.d);
             struct {
                 uint32_t message, count;
                 uint64_t value;
-            } packet = {ANSWERED, 1, given};
+            } packet = {TW_ANSWERED, 1, given};
             send_all(&packet, sizeof packet);
             break;
         }
@@ -212,7 +207,7 @@ inline uint64_t serve() {
 }
 
 struct Words {
-    uint64_t values[48];
+    uint64_t values[TW_MOST_WORDS];
     uint32_t count = 0;
 
     template <class T> void put(const T &value) {
@@ -230,9 +225,9 @@ template <class... T> uint64_t call(uint32_t number, const T &...arguments) {
     (words.put(arguments), ...);
     struct {
         uint32_t message, count;
-        uint64_t values[48];
+        uint64_t values[TW_MOST_WORDS];
     } packet;
-    packet.message = CALLED;
+    packet.message = TW_CALLED;
     packet.count = words.count;
     memcpy(packet.values, words.values, 8 * words.count);
     send_all(&packet, 8 + 8 * words.count);

@@ -72,7 +72,7 @@ def built(names: Sequence[str]) -> Library:
     """
     functions = answered(names)
     sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions), "versions.map": _VERSIONS}
-    for name in ("client.hpp", "local.hpp", "older.hpp", "registration.hpp", "replacing.hpp"):
+    for name in ("messages.h", "client.hpp", "local.hpp", "older.hpp", "registration.hpp", "replacing.hpp"):
         sources[name] = resources.files(__package__).joinpath(name).read_text("utf-8")
     room = store.room(secure_files.PROGRAMS) or secure_files.temporary_folder()
     file = room / f"{store.digest(*sources.values(), str(headers.folder()))}.bin"

@@ -1,12 +1,12 @@
 """Calls of a program: one connection per thread; a call arrives as words, and requests and a result go back.
 
-`client.hpp` is the program's side. During a call, the program's memory is read and written through its connection:
-while it waits for the result, it serves requests. Requests without an answer are sent together with the result.
+`client.hpp` is the program's side, and `messages.h` has the numbers of both. During a call, the program's memory is
+read and written through its connection: while it waits for the result, it serves requests. Requests without an answer
+are sent together with the result.
 """
 
 from __future__ import annotations
 
-import enum
 import mmap
 import socket
 import struct
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.frontends.programs.runtime import Runtime
+from tilewright.ground.native.header import header
 from tilewright.simulate.device.caller import Host, Registered
 from tilewright.simulate.device.gpu import STICKY, DriverError, SimulatedGpu
 from tilewright.simulate.device.launching import LaunchConfig, facts
@@ -25,31 +26,14 @@ if TYPE_CHECKING:
     from tilewright.frontends.libcuda.loading import Loaded
     from tilewright.simulate.device.modules import Kernel
 
-_CALLED, _ANSWERED = 1, 2
-#: Words of a message, at most, as in `client.hpp`.
-_MOST_WORDS = 48
+_NUMBERS = header(Path(__file__).with_name("messages.h")).numbers
+_CALLED, _ANSWERED, _MOST_WORDS = (_NUMBERS[f"TW_{name}"] for name in ("CALLED", "ANSWERED", "MOST_WORDS"))
 #: Requests that have no answer are sent at the latest when they are so many bytes.
 _MOST_WAITING = 1 << 20
 #: The most that a call reads of the program's memory: a fat binary is not larger.
 _MOST_READ = 1 << 30
 _HEAD = struct.Struct("<6Q")
 _MESSAGE = struct.Struct("<2I")
-
-
-class Request(enum.IntEnum):
-    """Requests that the program's side serves, as in `client.hpp`."""
-
-    RETURN = 0
-    READ = 1
-    WRITE = 2
-    MOVE = 3
-    SET = 4
-    INVOKE = 5
-    PRINT = 6
-    SHARE = 7
-    UNSHARE = 8
-    TEXT = 9
-    ROWS = 10
 
 
 class EndedConnection(Exception):  # noqa: N818  # no error: a thread of the program has ended
@@ -95,7 +79,7 @@ class Caller(Host):
 
     def _call(self, words: bytes) -> None:
         result = self._answer(self, int.from_bytes(words[:8], "little"), words[8:])
-        self._ask(Request.RETURN, result)
+        self._ask("RETURN", result)
         self._flush()
 
     # -- the program's memory -----------------------------------------------------------------------------------
@@ -111,7 +95,7 @@ class Caller(Host):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         for address, size in ranges:
             if size:
-                self._ask(Request.READ, address, size)
+                self._ask("READ", address, size)
         whole = self._given(size_bytes) if size_bytes else b""
         at, parts = 0, []
         for _, size in ranges:
@@ -123,7 +107,7 @@ class Caller(Host):
         """The text at an address; "" for address 0."""
         if not address:
             return ""
-        self._ask(Request.TEXT, address)
+        self._ask("TEXT", address)
         size_bytes = int.from_bytes(self._given(8), "little")
         if size_bytes > _MOST_READ:
             raise EndedConnection(f"a text of {size_bytes:,} bytes")
@@ -132,24 +116,24 @@ class Caller(Host):
     def write(self, address: int, data: bytes) -> None:
         """Write bytes to the program's memory; no effect for address 0."""
         if address and data:
-            self._ask(Request.WRITE, address, len(data))
+            self._ask("WRITE", address, len(data))
             self._out += data
 
     def move(self, target: int, source: int, size_bytes: int) -> None:
         """Copy bytes between addresses of the program, also in device memory."""
         if size_bytes:
-            self._ask(Request.MOVE, target, source, size_bytes)
+            self._ask("MOVE", target, source, size_bytes)
 
     def move_rows(self, target: int, target_step: int, source: int, source_step: int, width: int, rows: int) -> None:
         """Copy rows of bytes."""
         steps = struct.pack("<2Q", target_step, source_step)
-        self._ask(Request.ROWS, target, source, width, rows)
+        self._ask("ROWS", target, source, width, rows)
         self._out += steps
 
     def fill(self, address: int, value: int, size_bytes: int) -> None:
         """Set bytes."""
         if size_bytes:
-            self._ask(Request.SET, address, value & 0xFF, size_bytes)
+            self._ask("SET", address, value & 0xFF, size_bytes)
 
     def kept(self, gpu: SimulatedGpu, data: bytes) -> int:
         """The address of a copy of these bytes that the program can read, in shared memory."""
@@ -165,7 +149,7 @@ class Caller(Host):
         whole = (end - first) * mmap.PAGESIZE
         allocation = gpu.allocate(whole + mmap.PAGESIZE, host_visible=True)
         address = -(-allocation // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._ask(Request.SHARE, first * mmap.PAGESIZE, address - GLOBAL_BASE + SLACK_BYTES, whole)
+        self._ask("SHARE", first * mmap.PAGESIZE, address - GLOBAL_BASE + SLACK_BYTES, whole)
         self.registered[start] = Registered(size_bytes, address + start % mmap.PAGESIZE, allocation, is_copy=False)
 
     def unregister(self, start: int) -> Registered | None:
@@ -173,7 +157,7 @@ class Caller(Host):
         found = super().unregister(start)
         if found is not None:
             first, end = start // mmap.PAGESIZE, -(-(start + found.size_bytes) // mmap.PAGESIZE)
-            self._ask(Request.UNSHARE, first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE)
+            self._ask("UNSHARE", first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE)
             self.read(GLOBAL_BASE, 8)  # it must finish before the memory is freed
         return found
 
@@ -194,12 +178,12 @@ class Caller(Host):
     def show(self, text: str, descriptor: int = 1) -> None:
         """Print a kernel's output, after what the program printed before."""
         data = text.encode("utf-8", "surrogateescape")
-        self._ask(Request.PRINT, descriptor, len(data))
+        self._ask("PRINT", descriptor, len(data))
         self._out += data
 
     def invoke(self, function: int, *words: int) -> int:
         """Call a function of the program, which may make calls of its own."""
-        self._ask(Request.INVOKE, function, *words)
+        self._ask("INVOKE", function, *words)
         self._flush()
         while True:
             message, given = self._message(0)
@@ -238,10 +222,12 @@ class Caller(Host):
 
     # -- bytes --------------------------------------------------------------------------------------------------
 
-    def _ask(self, request: Request, *words: int) -> None:
+    def _ask(self, request: str, *words: int) -> None:
+        """Send a request of `messages.h`, by its name without the prefix."""
         if len(self._out) > _MOST_WAITING:
             self._flush()
-        self._out += _HEAD.pack(request, *[word & (1 << 64) - 1 for word in words], *[0] * (5 - len(words)))
+        given = [word & (1 << 64) - 1 for word in words]
+        self._out += _HEAD.pack(_NUMBERS[f"TW_{request}"], *given, *[0] * (5 - len(words)))
 
     def _flush(self) -> None:
         try:

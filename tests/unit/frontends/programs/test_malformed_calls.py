@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.frontends import programs
 from tilewright.frontends.libcuda import errors
 from tilewright.frontends.libcuda.structures import Block, Side
 from tilewright.frontends.libcuda.transfers import copy_block
@@ -22,13 +23,15 @@ from tilewright.frontends.programs.answers import CALLS, Answers
 from tilewright.frontends.programs.headers import Function
 from tilewright.frontends.programs.library import answered
 from tilewright.frontends.programs.process import Served
-from tilewright.frontends.programs.protocol import Caller, EndedConnection, Request
+from tilewright.frontends.programs.protocol import Caller, EndedConnection
 from tilewright.frontends.programs.runtime import Runtime
 from tilewright.frontends.this_process import ThisProcess
+from tilewright.ground.native.header import header
 from tilewright.simulate.device.gpu import SimulatedGpu
 
 pytest.importorskip("nvidia")
 HEAD, INVALID = struct.Struct("<6Q"), 1
+REQUESTS = header(Path(programs.__file__).with_name("messages.h")).numbers
 #: What calls are given: small numbers, signs, and the ends of types.
 NUMBERS = (
     0,
@@ -82,23 +85,23 @@ class Program:
                 self._answer(*HEAD.unpack(self._received(HEAD.size)))
 
     def _answer(self, request: int, a: int, b: int, c: int, *_: int) -> None:
-        if request == Request.RETURN:
+        if request == REQUESTS["TW_RETURN"]:
             self.result = a
             self.answered.release()
-        elif request == Request.READ:
+        elif request == REQUESTS["TW_READ"]:
             if b > 1 << 20:
                 raise EOFError  # no such memory
             pattern: bytes = self.random.choice((b"\0", b"\1", b"\xff", b"\1\0\0\0\0\0\0\0"))
             self.channel.sendall((pattern * b)[:b])
-        elif request == Request.TEXT:
+        elif request == REQUESTS["TW_TEXT"]:
             self.channel.sendall(struct.pack("<Q", 3) + b"abc")
-        elif request in (Request.WRITE, Request.PRINT):
+        elif request in (REQUESTS["TW_WRITE"], REQUESTS["TW_PRINT"]):
             data = self._received(b)
             if b == 8:
                 self.handles.append(int.from_bytes(data, "little"))
-        elif request == Request.ROWS:
+        elif request == REQUESTS["TW_ROWS"]:
             self._received(16)
-        elif request == Request.INVOKE:
+        elif request == REQUESTS["TW_INVOKE"]:
             self.channel.sendall(struct.pack("<2IQ", 2, 1, 0))
 
     def _received(self, size: int) -> bytes:
