@@ -11,6 +11,7 @@
 #include "clusters.h"
 
 void tw_shadow_exit(TW_WHERE, uint32_t mask);
+void tw_shadow_product_end(TW_WHERE, uint32_t mask);
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                              uint32_t lanes, uint64_t place, uint32_t phase);
 void tw_shadow_flights_landed(const struct tw_slot *slot, struct tw_shadow_launch *launch,
@@ -404,12 +405,16 @@ void tw_shadow_copy_counted(TW_WHERE, uint32_t mask, uint64_t place)
     follow(&me);
 }
 
-// A warp has ended. After the last one, bytes that an mbarrier still expects never come.
+// A warp has ended, with products that it did not wait for. After the last one, bytes that an mbarrier still expects never come.
 void tw_shadow_mbarrier_exit(TW_WHERE, uint32_t mask)
 {
     struct tw_shadow_launch *of = launch;
     struct visit me = {of, block, slot, warp, 0, 0, row, mask};
+    if (of->readings_at)
+        tw_shadow_product_end(slot, warp, launch, block, counters, row, mask);
     tw_shadow_exit(slot, warp, launch, block, counters, row, mask);
+    if (!of->watched_at)
+        return;
     for (uint32_t q = 0; q < of->warps; q++)
         if (!me.block->gone.of[q])
             return;

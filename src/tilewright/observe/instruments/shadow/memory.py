@@ -163,7 +163,7 @@ class MemoryCheck(Instrument):
                 return mbarriers.handler(site)
             case EventKind.FENCE:
                 return accesses.fence(site)
-            case EventKind.EXIT if self._mbarriers:
+            case EventKind.EXIT if self._mbarriers or self._products:
                 return mbarriers.handler(site)
             case kind if kind in _MBARRIER_EVENTS or mbarriers.is_product(form):
                 return mbarriers.handler(site)

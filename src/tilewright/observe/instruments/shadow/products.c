@@ -2,7 +2,7 @@
 //
 // A product is judged as a read twice: when it is issued, and when its warp waits for its group. A write of these bytes
 // must come after that wait. Between the two every write is a defect, even one that a barrier orders: W of the bytes
-// must be the same at the wait as it was before.
+// must be the same at the wait as it was before. The end of the warp counts as a wait for all that is left.
 //
 // Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending after it; before it
 // nobody may change the matrices in shared memory).
@@ -105,6 +105,13 @@ void tw_shadow_product_wait(TW_WHERE, uint32_t mask, uint32_t groups)
         readings->first++;
         readings->count--;
     }
+}
+
+// A warp ends: products that it has not waited for read until now, and those without a group too.
+void tw_shadow_product_end(TW_WHERE, uint32_t mask)
+{
+    tw_shadow_product_commit(slot, warp, launch, block, counters, row, mask);
+    tw_shadow_product_wait(slot, warp, launch, block, counters, row, mask, 0);
 }
 
 // Lanes read 16 bytes each for a thread's product in tensor memory; `instruments/tensor_memory.c` follows its end.
