@@ -4,6 +4,7 @@
 #include "observe/instruments/shadow/clocks.c"
 #include "observe/instruments/shadow/clusters.c"
 #include "observe/instruments/shadow/sent.c"
+#include "observe/instruments/shadow/several.c"
 #include "observe/instruments/shadow/shared.c"
 #include "observe/instruments/shadow/flights.c"
 

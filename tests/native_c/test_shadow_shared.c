@@ -1,6 +1,7 @@
 // Shadow memory of shared memory, and records, driven access by access.
 
 #include "shadow_launch.h"
+#include "observe/instruments/shadow/several.c"
 #include "observe/instruments/shadow/shared.c"
 #include "observe/instruments/shadow/shared_quick.c"
 

@@ -30,7 +30,7 @@ from tilewright.observe.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYP
 from tilewright.simulate.events import CFunction, EventKind, Handler, Site, words
 from tilewright.simulate.isa import Role, role_of, table
 
-_NAMES = "shared shared_quick local global global_quick accesses flights clusters clocks sent"
+_NAMES = "shared shared_quick several local global global_quick accesses flights clusters clocks sent"
 _FILES = tuple(f"{name}.c" for name in _NAMES.split())
 #: The C files that judge accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)

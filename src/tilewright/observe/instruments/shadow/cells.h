@@ -7,8 +7,9 @@
 //
 // W is the last write (0: none), R the reads since. `who` is a thread of the block (0 to 1023), 1024 + 32 * tile + warp
 // for several lanes of a warp, or 2047 for several warps. Several accesses have the least of their clocks, and site
-// 4095 if their sites differ. A tile is the smallest group of 2, 4, 8, 16 or 32 neighbouring lanes that holds the
-// accessing lanes, so each half of it has one. Tiles have the numbers of a binary tree's nodes; tile 0 has all lanes.
+// 4095 if their sites differ; but see `several.h` for shared memory. A tile is the smallest group of 2, 4, 8, 16 or 32
+// neighbouring lanes that holds the accessing lanes, so each half of it has one. Tiles have the numbers of a binary
+// tree's nodes; tile 0 has all lanes.
 //
 // Strong accesses are atomic, volatile or stronger: two of them race only if they are of two blocks and the scope
 // of one is its own block. `site` is the number of the accessing instruction. All ones in W of shared memory is a
@@ -65,6 +66,9 @@ enum tw_followed {
     TW_SETTLED_MAX = 16,
     TW_PIECE_BYTES = 16,  // of what copies and products access
     TW_CELL_RUN = 8,  // cells of a row: one AVX-512 register
+    TW_BUCKETS = 1024,     // of lists of accesses by several warps
+    TW_BLURRED_SITES = 16,
+    TW_BLURRED_MAX = 64,
 };
 
 // What unordered stores wrote to a cell of global memory: the value in the lower half, whether other values were
@@ -240,10 +244,12 @@ struct tw_asked {
     uint64_t spare[3];
 };
 
-// A barrier: how often it was completed, and what the warps know that have arrived since.
+// A barrier: how often it was completed; the warps of whose end it tells nothing, because they only arrived, or all
+// if it is for some of a block's threads; and what the warps know that have arrived since.
 struct tw_round {
     uint32_t number;
-    uint32_t spare[15];
+    uint32_t unheard;
+    uint32_t spare[14];
     struct tw_clocks joined;
 };
 
@@ -268,6 +274,25 @@ struct tw_flight {
     uint32_t clock;
     uint32_t source;  // the number of what it reads, from 1; 0: not known
     uint32_t at[TW_WARPS_MAX];
+};
+
+// An access in a list of those by several warps; see `several.h`.
+struct tw_one_access {
+    uint64_t cell;    // 0: the place is free
+    uint32_t next;    // the number of the rest of the list; 0: none
+    uint32_t beside;  // of another access of the same bucket
+    uint32_t warps;   // of the list,
+    uint32_t least;   // and its least clock
+};
+
+// The lists of a block's cells.
+struct tw_several {
+    uint32_t used;     // places up to this number were taken since they were last freed
+    uint32_t blurred;  // how often that freed few
+    uint32_t spare[14];
+    uint64_t marked[TW_SITE_WORDS];  // a bit for each place to which some cell leads
+    uint32_t first[TW_BUCKETS];
+    struct tw_one_access of[TW_SITE_MAX];
 };
 
 // What lanes of a copy read of global memory: from the arena's start, in 4 bytes, and what W of the cells was then.
@@ -486,6 +511,7 @@ struct tw_shadow_launch {
     uint64_t ranks;       // blocks of a cluster
     uint64_t unvisited;   // accesses of other blocks that are not kept, because there are too many
     uint64_t carried_at;  // byte offset of a word a slot and thread in a block's memory, see local.c; 0: none
+    uint64_t several_at;  // byte offset of a struct tw_several in a block's memory; 0: warps wait only for all others
     uint64_t layouts_at;  // byte offset of the layouts of shared memory in a block's memory; 0: no product needs them
     uint64_t unfenced[TW_SITE_WORDS];  // a bit for each instruction whose writes need no proxy fence
     uint64_t narrow[TW_SITE_WORDS];    // and for each whose scope is its own block

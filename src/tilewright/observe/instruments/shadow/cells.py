@@ -39,6 +39,9 @@ FLIGHTS_BYTES: Final = _CELLS.structs["tw_flights"].bytes
 #: Bytes of the operands of one warp's products in flight.
 READINGS_BYTES: Final = _CELLS.structs["tw_readings"].bytes
 
+#: Bytes of the lists of a block's accesses by several warps.
+SEVERAL_BYTES: Final = _CELLS.structs["tw_several"].bytes
+
 #: Bytes of the record of a layout, and bytes of shared memory that one such record covers.
 LAYOUT_BYTES: Final = 2
 LAYOUT_OF_BYTES: Final = _CELLS.numbers["TW_LAYOUT_OF_BYTES"]

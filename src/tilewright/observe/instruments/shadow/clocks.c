@@ -53,6 +53,7 @@ void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t thread
     if (of->far_at)
         tw_shadow_hand_on(of, slot, mine, w, TW_ROUND_ROW + known, 0);
     pass_on(near_row(of, mine, TW_ROUND_ROW + known), near_row(of, mine, w));
+    round->unheard |= threads && threads < of->found.threads ? UINT32_MAX : waits ? 0 : 1u << w;
     round->joined.of[w] = (uint32_t)now;
     mine->waits[w] = (struct tw_wait){waits ? known + 1 : 0, round->number};
     if (waits)  // lanes that only arrive do not wait for each other
@@ -66,13 +67,15 @@ static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t w
     const struct tw_round *round = &block->rounds[wait.barrier - 1];
     tw_u32_lanes none = {0};
     uint32_t latest = 0;
+    struct tw_clocks ended;
+    set_clocks(&ended, chosen((tw_u32_lanes)tw_mask32(round->unheard), none, clocks_of(&block->gone)));
     for (uint32_t q = 0; q < warps; q++)
-        if (!block->gone.of[q] && (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round))
-            return later(clocks_of(&round->joined), clocks_of(&block->gone));
+        if (!ended.of[q] && (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round))
+            return later(clocks_of(&round->joined), clocks_of(&ended));
     for (uint32_t q = 0; q < warps; q++) {
-        uint32_t joined = round->joined.of[q], gone = block->gone.of[q];
+        uint32_t joined = round->joined.of[q];
         latest = joined > latest ? joined : latest;
-        latest = gone > latest ? gone : latest;
+        latest = ended.of[q] > latest ? ended.of[q] : latest;
     }
     return none + latest;
 }
@@ -84,6 +87,7 @@ static void close_round(const struct tw_shadow_launch *launch, struct tw_shadow_
     struct tw_some *some = (struct tw_some *)((char *)block + launch->ahead_at);
     tw_u32_lanes known = known_behind(block, launch->warps, wait), none = {0};
     round->number++;
+    round->unheard = 0;
     set_clocks(&round->joined, none);
     for (uint32_t q = 0; q < launch->warps; q++) {
         if (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round)

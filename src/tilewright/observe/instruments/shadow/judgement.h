@@ -28,6 +28,7 @@ struct access {
     const struct tw_slot *slot;
     struct tw_shadow_launch *launch;
     struct tw_shadow_block *block;
+    struct tw_shadow_block *home;  // whose shared memory it accesses
     const uint8_t *shared;      // host address of the block's shared memory; if `away`, of the cluster's first block
     const uint64_t *addresses;  // of all lanes
     const uint8_t *values;      // that are stored; null if none
@@ -53,7 +54,7 @@ struct access {
     uint32_t read_only;
     uint32_t is_volatile;
     uint32_t rank;  // of the block in its cluster
-    uint32_t away;  // the rank of the block whose shared memory it accesses, which may be another
+    uint32_t away;  // the rank of `home`
 };
 
 static inline struct access access_of(TW_ACCESSES)
@@ -66,6 +67,7 @@ static inline struct access access_of(TW_ACCESSES)
         .slot = slot,
         .launch = launch,
         .block = mine,
+        .home = mine,
         .shared = (const uint8_t *)slot->shared,
         .addresses = addresses,
         .values = values,
@@ -229,6 +231,15 @@ static inline bool came_before(const struct access *me, uint32_t who, uint64_t i
     return its < some->came.of[warp_of(who)] && (handed_on || !by_lane);
 }
 
+// The warps of which our warp waited for an arrival at an mbarrier that came after a time.
+static inline uint32_t ahead_of(const struct access *me, uint64_t its)
+{
+    if (!me->launch->ahead_at)
+        return 0;
+    const struct tw_some *some = (const struct tw_some *)((const char *)me->block + me->launch->ahead_at) + me->warp;
+    return beyond(&some->came, its);
+}
+
 // Whether the access in a cell of this block is not ordered before ours; `its` is its clock. It is inlined because
 // targets differ in whether they would inline it.
 TW_INLINE static inline bool races(const struct access *me, uint64_t cell, uint64_t its, bool strong)
@@ -238,7 +249,7 @@ TW_INLINE static inline bool races(const struct access *me, uint64_t cell, uint6
     if ((strong && cell & TW_STRONG) || who == me->who)
         return false;
     if (who == TW_SEVERAL_WARPS)  // the warps are not kept apart: it races only if it races with the one we know best
-        return !(beyond(known, its) & ~(1u << me->warp));
+        return !((beyond(known, its) | ahead_of(me, its)) & ~(1u << me->warp));
     if (warp_of(who) == me->warp)
         return its >= me->block->whole[me->warp] && is_apart(me, who, its);
     return its >= known->of[warp_of(who)] && !came_before(me, who, its, true);
@@ -257,6 +268,13 @@ static inline bool is_ordered(const struct access *me, uint64_t its_block, uint6
         *last = (struct tw_asked){block, who, its, notices, answer == TW_NOT_ORDERED, {0}};
     }
     return !last->answer;
+}
+
+// Whether a strong access leaves a cell as it is: it does not hide a weak one since the last barrier, with which others
+// may race.
+static inline bool keeps(const struct access *me, uint64_t cell)
+{
+    return me->strong && !(cell & TW_STRONG) && cell >= me->block->clocks[me->warp].limit;
 }
 
 // Notify orders.py of a lane's strong access; once of one that a waiting warp repeats, unless it releases.

@@ -32,6 +32,7 @@ from tilewright.observe.instruments.shadow.cells import (
     NOW_ROW,
     READINGS_BYTES,
     ROWS_END,
+    SEVERAL_BYTES,
     STRONG_BIT,
     WARPS_MAX,
     WATCHED_BYTES,
@@ -141,6 +142,8 @@ class MemoryCheck(Instrument):
         self._scoped = any(accesses.is_narrow(one.name) for one, form in forms if _orders(form) or form.row.access)
         self._meets = any(form.has("cluster") and form.row.kind == "cluster" for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
+        of_some = any(_is_of_some(instruction, form) for instruction, form in forms)
+        self._waits_for_some = self._mbarriers or self._bulks or self.orders or self._meets or of_some
         self._kernel = kernel
         self._awaited: tuple[tuple[int, int, int], list[waits.Wait]] = ((0, 0, 0), [])
         self._states = states
@@ -269,6 +272,7 @@ class MemoryCheck(Instrument):
             "bulks_at": self._bulks * BULKS_BYTES,
             "readings_at": self._products * warps * READINGS_BYTES,
             "carried_at": self._slots * warps * 32 * 8,
+            "several_at": self._waits_for_some * SEVERAL_BYTES,
             "layouts_at": self._products * LAYOUT_BYTES * -(-self._facts.shared_bytes // LAYOUT_OF_BYTES),
         }
         places, at = {}, align_up(start, 64)
@@ -336,6 +340,13 @@ def _is_of_lanes(instruction: Instruction, form: Form) -> bool:
         return False
     members = next(iter(instruction.operands), None)  # the translator refuses a barrier without members
     return not isinstance(members, Immediate) or members.value & _WHOLE_WARP != _WHOLE_WARP
+
+
+def _is_of_some(instruction: Instruction, form: Form) -> bool:
+    """Whether this is a barrier that may be of some of a block's warps, or at which not all wait."""
+    if form.row.kind != "barrier" or form.has("warp") or form.has("cluster"):
+        return False
+    return form.has("arrive") or len(instruction.operands) > (3 if form.has("red") else 1)
 
 
 def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:

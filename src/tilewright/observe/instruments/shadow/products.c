@@ -8,6 +8,7 @@
 // nobody may change the matrices in shared memory).
 
 #include "clusters.h"
+#include "several.h"
 
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes);
@@ -88,7 +89,7 @@ static void finish(TW_WHERE, const struct tw_reading *mine)
         turn_to(&me, tw_first_lane(left));
         if (hash_of(&me) == mine->seen[me.lane])
             continue;
-        report(&me, TW_SHARED_SOURCE, written_since(&me), true);
+        report(&me, TW_SHARED_SOURCE, without_list(&me, written_since(&me)), true);
         same &= ~(1u << me.lane);
     }
     tw_shadow_turns_shared(slot, warp, launch, block, counters, mine->row, same, addresses, TW_PIECE_BYTES, 0,

@@ -2,6 +2,7 @@
 
 #include "clusters.h"
 #include "quick.h"
+#include "several.h"
 
 // The addresses of a cell's W and R, and in a cluster of F.
 struct cell {
@@ -54,17 +55,51 @@ static bool is_same(const struct access *me, bool alike)
     return true;
 }
 
+// Whether an access in a cell of our block is not ordered before ours.
 static bool unordered(const struct access *me, uint64_t cell, bool strong)
 {
-    uint64_t its = cell >> TW_CLOCK_SHIFT;
-    return cell && races(me, cell, its, strong) && !is_ordered(me, me->number, cell, its);
+    while (cell)
+        if (is_unordered(me, take(me, &cell), strong))
+            return true;
+    return false;
 }
 
-static void report_race(const struct access *me, uint64_t cell, bool other_wrote, uint32_t strict)
+// The races of an access with a cell: of those of one kind and instruction, that with the lowest warp.
+struct conflicts {
+    uint64_t cells[TW_WARPS_MAX];
+    uint32_t kinds[TW_WARPS_MAX];
+    uint32_t count;
+};
+
+static void add_race(struct conflicts *all, uint32_t kind, uint64_t cell)
 {
-    bool arrived = came_before(me, who_of(cell), cell >> TW_CLOCK_SHIFT, false);
-    uint32_t kind = is_ours(me, cell) ? TW_SHARED_LANES : arrived ? TW_SHARED_ARRIVED : TW_SHARED_RACE;
-    report_as(me, kind, cell, other_wrote, strict);
+    uint32_t i = 0;
+    while (i < all->count && (all->kinds[i] != kind || (all->cells[i] ^ cell) & TW_SITES))
+        i++;
+    all->cells[i] = cell, all->kinds[i] = kind;
+    all->count += i == all->count;
+}
+
+static void report_all(const struct access *me, const struct conflicts *all, bool other_wrote)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        bool ours = all->kinds[i] == TW_SHARED_LANES, same = other_wrote && is_same(me, ours);
+        report_as(me, all->kinds[i], all->cells[i], other_wrote, same ? TW_ONE_VALUE : 0);
+    }
+}
+
+// Report the accesses in a cell of our block that are not ordered before ours.
+static void report_races(const struct access *me, uint64_t cell, bool strong, bool other_wrote)
+{
+    struct conflicts all;
+    all.count = 0;
+    while (cell) {
+        uint64_t one = take(me, &cell);
+        bool arrived = came_before(me, who_of(one), one >> TW_CLOCK_SHIFT, false);
+        if (is_unordered(me, one, strong))
+            add_race(&all, is_ours(me, one) ? TW_SHARED_LANES : arrived ? TW_SHARED_ARRIVED : TW_SHARED_RACE, one);
+    }
+    report_all(me, &all, other_wrote);
 }
 
 // Whether our volatile access and a strong one by another lane of our warp are ordered by lockstep alone.
@@ -84,13 +119,6 @@ static bool is_partly_written(const struct access *me, const uint64_t *first, ui
     return some != 0;
 }
 
-// Whether a strong access leaves a cell as it is: it does not hide a weak one since the last barrier, with which others
-// may race.
-static bool keeps(const struct access *me, uint64_t cell)
-{
-    return me->strong && !(cell & TW_STRONG) && cell >= me->block->clocks[me->warp].limit;
-}
-
 // What the access leaves in a cell.
 static void leave(const struct access *me, const struct cell *cell, uint64_t written, uint64_t read)
 {
@@ -101,42 +129,76 @@ static void leave(const struct access *me, const struct cell *cell, uint64_t wri
         // a weak access may race with either of two unordered strong writes
         bool beside = me->strong && written & TW_STRONG && unordered(me, written, false);
         if (!keeps(me, written))
-            *cell->write = beside ? both(me, written, mine) : mine;
-    } else if (!keeps(me, read) && !in_flight(read)) {
-        *cell->read = unordered(me, read, false) ? both(me, read, mine) : mine;
+            *cell->write = beside ? tw_shadow_join(me, written, mine) : mine;
+    } else if (!in_flight(read)) {
+        *cell->read = read ? tw_shadow_join(me, read, mine) : mine;
     }
 }
 
-// Whether the access of a cell is unordered with ours; both have the form of clusters.
-static bool apart(const struct access *me, uint64_t cell, bool strong)
+// Whether one access of another block's warps, or of several blocks, is not ordered before ours.
+static bool is_apart_there(const struct access *me, uint32_t rank, uint64_t one, bool strong)
 {
-    uint32_t rank = far_rank(cell), who = far_who(cell);
-    uint64_t its = far_clock(cell), number = me->slot->cluster[rank].block;
-    if (!cell || (strong && cell & TW_STRONG))
-        return false;
-    if (who != TW_SEVERAL_RANKS && rank == me->rank)
-        return unordered(me, near_cell(cell), strong);
-    return races_away(me, rank, who, its) &&
-           !is_ordered(me, who == TW_SEVERAL_RANKS ? TW_BLOCK_MAX + 1 : number, near_cell(cell), its);
+    uint64_t its = one >> TW_CLOCK_SHIFT, number = me->slot->cluster[rank].block;
+    uint32_t who = who_of(one);
+    return !(strong && one & TW_STRONG) && races_away(me, rank, who, its) &&
+           !is_ordered(me, who == TW_SEVERAL_RANKS ? TW_BLOCK_MAX + 1 : number, one, its);
 }
 
-static void report_conflict(const struct access *me, uint64_t cell, bool other_wrote, uint32_t strict)
+static bool is_of_our_block(const struct access *me, uint64_t cell)
 {
-    bool arrived = came_there(me, far_rank(cell), far_who(cell), far_clock(cell), false);
-    if (far_rank(cell) == me->rank && far_who(cell) != TW_SEVERAL_RANKS)
-        report_race(me, near_cell(cell), other_wrote, strict);
-    else
-        report_as(me, arrived ? TW_SHARED_ARRIVED : TW_SHARED_BLOCKS, cell, other_wrote, strict);
+    return far_who(cell) != TW_SEVERAL_RANKS && far_rank(cell) == me->rank;
+}
+
+// Whether an access of a cell is unordered with ours; both have the form of clusters.
+static bool apart(const struct access *me, uint64_t cell, bool strong)
+{
+    if (cell && is_of_our_block(me, cell))
+        return unordered(me, near_cell(cell), strong);
+    for (uint64_t rest = cell ? near_cell(cell) : 0; rest;)
+        if (is_apart_there(me, far_rank(cell), take(me, &rest), strong))
+            return true;
+    return false;
+}
+
+// Report the accesses of a cell that are unordered with ours.
+static void report_conflicts(const struct access *me, uint64_t cell, bool strong, bool other_wrote)
+{
+    struct conflicts all;
+    uint32_t rank = far_rank(cell);
+    all.count = 0;
+    if (is_of_our_block(me, cell)) {
+        report_races(me, near_cell(cell), strong, other_wrote);
+        return;
+    }
+    for (uint64_t rest = near_cell(cell); rest;) {
+        uint64_t one = take(me, &rest), its = one >> TW_CLOCK_SHIFT;
+        bool arrived = came_there(me, rank, who_of(one), its, false);
+        if (is_apart_there(me, rank, one, strong))
+            add_race(&all, arrived ? TW_SHARED_ARRIVED : TW_SHARED_BLOCKS, far_cell(rank, its, one, who_of(one)));
+    }
+    report_all(me, &all, other_wrote);
+}
+
+// The least clock of a cell's accesses.
+static uint64_t least_of(const struct access *me, uint64_t cell)
+{
+    uint64_t least = UINT64_MAX;
+    while (cell) {
+        uint64_t its = take(me, &cell) >> TW_CLOCK_SHIFT;
+        least = its < least ? its : least;
+    }
+    return least;
 }
 
 // One cell for two unordered accesses: several warps of one block, or several blocks.
 static uint64_t together(const struct access *me, uint64_t cell, uint64_t mine)
 {
-    uint64_t its = far_clock(cell), now = far_clock(mine), least = its < now ? its : now;
-    uint64_t low = (cell & mine & TW_STRONG) | ((cell ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES);
-    if (far_who(cell) == TW_SEVERAL_RANKS || far_rank(cell) != me->rank)
-        return far_cell(0, least, low, TW_SEVERAL_RANKS);
-    return far_cell(me->rank, least, low, who_of(both(me, near_cell(cell), near_cell(mine))));
+    uint64_t its = least_of(me, near_cell(cell)), now = far_clock(mine), before = without_list(me, near_cell(cell));
+    uint64_t low = (cell & mine & TW_STRONG) | ((before ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES);
+    if (!is_of_our_block(me, cell))
+        return far_cell(0, its < now ? its : now, low, TW_SEVERAL_RANKS);
+    uint64_t all = tw_shadow_join(me, near_cell(cell), near_cell(mine));
+    return far_cell(me->rank, all >> TW_CLOCK_SHIFT, all, who_of(all));
 }
 
 // What an access leaves in a cell that blocks of a cluster share.
@@ -170,14 +232,12 @@ static bool judge_shared(const struct access *me, const struct cell *cell, const
     bool over = me->writes && apart(me, read, me->strong), over_far = me->writes && apart(me, far, me->strong);
     if (unset && !is_partly_written(me, first, at))
         report(me, TW_SHARED_UNWRITTEN, 0, false);
-    if (after) {
-        bool same = is_same(me, far_rank(written) == me->rank && is_ours(me, near_cell(written)));
-        report_conflict(me, written, true, same ? TW_ONE_VALUE : 0);
-    }
+    if (after)
+        report_conflicts(me, written, me->strong, true);
     if (over)
-        report_conflict(me, read, false, 0);
+        report_conflicts(me, read, me->strong, false);
     if (over_far)
-        report_conflict(me, far, false, 0);
+        report_conflicts(me, far, me->strong, false);
     leave_shared(me, cell, written, far);
     return !(unset || after || over || over_far);
 }
@@ -192,13 +252,13 @@ static bool judge_own(const struct access *me, const struct cell *cell, const ui
     if (unset && !is_partly_written(me, first, at))
         report(me, TW_SHARED_UNWRITTEN, 0, false);
     if (after)
-        report_race(me, written, true, is_same(me, is_ours(me, written)) ? TW_ONE_VALUE : 0);
+        report_races(me, written, me->strong, true);
     else if (is_lockstep(me, written) && !is_same(me, true))
-        report_race(me, written, true, TW_LOCKSTEP);
+        report_as(me, TW_SHARED_LANES, written, true, TW_LOCKSTEP);
     if (over && !unset)
-        report_race(me, read, false, 0);
+        report_races(me, read, me->strong && written, false);
     else if (me->writes && is_lockstep(me, read))
-        report_race(me, read, false, TW_LOCKSTEP);
+        report_as(me, TW_SHARED_LANES, read, false, TW_LOCKSTEP);
     leave(me, cell, written, read);
     return !(unset || after || over);
 }
@@ -279,7 +339,7 @@ __attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
         me.away = (uint32_t)(me.address >> TW_RANK_SHIFT);
         uint64_t offset = me.address & ((1u << TW_RANK_SHIFT) - 1);
         const struct tw_slot *other = &slot->cluster[me.away];
-        struct tw_shadow_block *there = shadow_of(slot, other, block);
+        struct tw_shadow_block *there = me.home = shadow_of(slot, other, block);
         if (!(visited >> me.away & 1))
             tw_shadow_visit(&me, other, warp, offset);
         visited |= 1u << me.away;

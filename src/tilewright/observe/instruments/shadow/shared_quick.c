@@ -3,6 +3,7 @@
 // are judged, or all are left as they were.
 
 #include "quick.h"
+#include "several.h"
 
 // What the rows of one access have in common.
 struct quick {
@@ -17,6 +18,7 @@ struct quick {
     uint64_t time;   // the upper part of what is stored
     uint64_t limit;  // below which every cell is known
     bool level;      // all warps know the same of each other
+    const struct tw_shadow_launch *lists;  // null if the accesses of several warps have no lists
 };
 
 // What a row's accesses put down, and its parts.
@@ -36,7 +38,7 @@ TW_INLINE static inline struct quick quick_of(struct tw_shadow_launch *launch, s
     uint64_t *reads = (uint64_t *)((char *)block + launch->shared_reads);
     uint64_t time = block->clocks[warp].now << TW_CLOCK_SHIFT, limit = block->clocks[warp].limit;
     return (struct quick){block, rows, count, block->writes + cell, reads + cell, base, row, warp, time, limit,
-                          time == limit};
+                          time == limit, launch->several_at ? launch : 0};
 }
 
 TW_INLINE static inline struct touch touch_of(const struct quick *quick, const struct tw_touched_row *row)
@@ -62,7 +64,7 @@ TW_INLINE static inline void put(const struct tw_touched_row *row, uint64_t *pla
 TW_INLINE static inline enum noted noted(const struct quick *quick, const struct tw_touched_row *row, cells read)
 {
     struct touch mine = touch_of(quick, row);
-    uint32_t several = where((read & TW_WHO_MASK) == TW_SEVERAL_WARPS) &
+    uint32_t several = where((read & TW_WHO_MASK) == TW_SEVERAL_WARPS) & (quick->lists ? 0 : ALL_CELLS) &
                        (where((read & TW_SITES) == mine.site) | where((read & TW_SITES) == TW_SITES));
     uint32_t own = where((read & TW_WHO_MASK) == mine.who);
     uint32_t known = (several | own) & where(read >= quick->time);
@@ -89,6 +91,19 @@ TW_INLINE static inline cells joined(const struct quick *quick, const struct tw_
     return quick->time | choose(clear, mine.site, none + TW_SITES) | who;
 }
 
+// The same with lists, which a cell must have before the next one is made.
+static void put_lists(const struct quick *quick, const struct tw_touched_row *row, uint64_t *place, cells read)
+{
+    cells mine = touch_of(quick, row).all;
+    uint32_t fresh = where(read < quick->limit);
+    store(place, choose(row->used & fresh, mine, read));
+    for (uint32_t left = row->used & ~fresh; left; left = tw_other_lanes(left)) {
+        uint32_t i = tw_first_lane(left);
+        place[i] = tw_shadow_join_level(quick->lists, quick->block, (uint32_t)quick->warp, quick->limit, read[i],
+                                        mine[i]);
+    }
+}
+
 // Put down a read: where `stale`, some of the cells were read in this round before.
 static void put_reads(const struct quick *quick, bool stale)
 {
@@ -98,7 +113,11 @@ static void put_reads(const struct quick *quick, bool stale)
         cells old = load(place);
         if (!stale)
             put(row, place, touch_of(quick, row).all, old);
-        else if (noted(quick, row, old) == NOT_NOTED)
+        else if (noted(quick, row, old) != NOT_NOTED)
+            continue;
+        else if (quick->lists)
+            put_lists(quick, row, place, old);
+        else
             put(row, place, joined(quick, row, old), old);
     }
 }

@@ -1,0 +1,196 @@
+// Lists of the accesses of a cell by several warps: how they are made, and made room for.
+//
+// A list is a chain of accesses, each kept once with the chain behind it. An access that is ordered before a later one
+// is left out, because what comes after the later one comes after it. If no place is free, those are freed to which no
+// cell of the block leads. If that frees few, further lists do not keep lanes; if it often frees few, nor sites; and if
+// it still does, there are no further lists.
+
+#include "clusters.h"
+#include "several.h"
+
+// A list that is made: its number, 0 if there was no room for it, and what a cell says of it.
+struct making {
+    uint64_t least;
+    uint64_t latest;
+    uint64_t strong;
+    uint32_t number;
+    bool failed;
+};
+
+static uint32_t bucket_of(uint64_t cell, uint32_t next)
+{
+    return (uint32_t)((cell ^ (uint64_t)next << 48) * UINT64_C(0x9E3779B97F4A7C15) >> 32) % TW_BUCKETS;
+}
+
+static bool is_marked(const struct tw_several *several, uint32_t number)
+{
+    return several->marked[number / 64] >> number % 64 & 1;
+}
+
+static void mark_list(struct tw_several *several, uint32_t number)
+{
+    for (; number && !is_marked(several, number); number = several->of[number].next)
+        several->marked[number / 64] |= UINT64_C(1) << number % 64;
+}
+
+static void mark_cells(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, const uint64_t *cells)
+{
+    uint64_t count = (launch->shared_reads - sizeof *home) / sizeof *cells;
+    for (uint64_t c = 0; c < count; c++)
+        mark_list(several_of(launch, home), list_of(launch, is_far(cells[c]) ? near_cell(cells[c]) : cells[c]));
+}
+
+// Free what no cell of the block leads to, nor a list that is being made.
+static void sweep(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint32_t making)
+{
+    struct tw_several *several = several_of(launch, home);
+    uint32_t kept = 0;
+    __builtin_memset(several->marked, 0, sizeof several->marked);
+    mark_list(several, making);
+    mark_cells(launch, home, home->writes);
+    mark_cells(launch, home, (const uint64_t *)((const char *)home + launch->shared_reads));
+    if (launch->far_reads)
+        mark_cells(launch, home, (const uint64_t *)((const char *)home + launch->far_reads));
+    __builtin_memset(several->first, 0, sizeof several->first);
+    for (uint32_t number = 1; number < TW_SITE_MAX; number++) {
+        struct tw_one_access *place = &several->of[number];
+        if (!is_marked(several, number)) {
+            place->cell = 0;
+            continue;
+        }
+        uint32_t *first = &several->first[bucket_of(place->cell, place->next)];
+        place->beside = *first;
+        *first = number;
+        kept++;
+    }
+    several->used = 0;
+    if (kept > TW_SITE_MAX / 4 * 3)
+        several->blurred++;
+}
+
+// The next free place, or 0.
+static uint32_t free_place(struct tw_several *several)
+{
+    while (several->used < TW_SITE_MAX - 1)
+        if (!several->of[++several->used].cell)
+            return several->used;
+    return 0;
+}
+
+// The list of an access by a higher warp before another list; 0 if there is no room.
+static uint32_t list(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint64_t cell, uint32_t next)
+{
+    struct tw_several *several = several_of(launch, home);
+    uint32_t warp = warp_of(who_of(cell)), its = (uint32_t)(cell >> TW_CLOCK_SHIFT);
+    if (several->blurred)
+        cell = (cell & ~(uint64_t)TW_WHO_MASK) | TW_THREAD_MAX | warp;
+    if (several->blurred >= TW_BLURRED_SITES)
+        cell |= TW_SITES;
+    uint32_t bucket = bucket_of(cell, next);
+    for (uint32_t number = several->first[bucket]; number; number = several->of[number].beside)
+        if (several->of[number].cell == cell && several->of[number].next == next)
+            return number;
+    uint32_t number = free_place(several);
+    if (!number && several->blurred < TW_BLURRED_MAX) {
+        sweep(launch, home, next);
+        number = free_place(several);
+    }
+    if (number) {
+        const struct tw_one_access *rest = &several->of[next];
+        several->of[number] = (struct tw_one_access){
+            .cell = cell,
+            .next = next,
+            .beside = several->first[bucket],
+            .warps = 1u << warp | (next ? rest->warps : 0),
+            .least = next && rest->least < its ? rest->least : its,
+        };
+        several->first[bucket] = number;
+    }
+    return number;
+}
+
+static void add(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, struct making *made, uint64_t one)
+{
+    uint64_t its = one >> TW_CLOCK_SHIFT;
+    made->latest = its > made->latest ? its : made->latest;
+    made->least = its < made->least ? its : made->least;
+    made->strong &= one;
+    made->number = made->failed ? 0 : list(launch, home, one, made->number);
+    made->failed |= !made->number;
+}
+
+static uint64_t cell_of(const struct making *made)
+{
+    uint64_t upper = made->failed ? made->least << TW_CLOCK_SHIFT | TW_SITES
+                                  : made->latest << TW_CLOCK_SHIFT | (uint64_t)made->number << TW_SITE_SHIFT;
+    return upper | made->strong | TW_SEVERAL_WARPS;
+}
+
+// The cell of one access of each warp of a set.
+static uint64_t cell_of_all(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, const uint64_t *ones,
+                            uint32_t warps)
+{
+    struct making made = {.least = UINT64_MAX, .strong = TW_STRONG};
+    if (!tw_other_lanes(warps))
+        return ones[tw_first_lane(warps)];
+    for (uint32_t left = warps; left; left = tw_other_lanes(left))
+        add(launch, home, &made, ones[tw_first_lane(left)]);
+    return cell_of(&made);
+}
+
+uint64_t tw_shadow_join(const struct access *me, uint64_t cell, uint64_t mine)
+{
+    uint64_t ones[TW_WARPS_MAX], own = mine;
+    uint32_t warps = 1u << me->warp;
+    if (!me->launch->several_at || (who_of(cell) == TW_SEVERAL_WARPS && !list_of(me->launch, cell)))
+        return keeps(me, cell) ? cell : is_unordered(me, cell, false) ? both(me, cell, mine) : mine;
+    while (cell) {
+        uint64_t one = take(me, &cell);
+        uint32_t warp = warp_of(who_of(one));
+        bool unordered = is_unordered(me, one, false), kept = keeps(me, one);
+        if (warp == me->warp) {
+            own = kept ? one : unordered ? both(me, one, mine) : mine;
+        } else if (unordered || kept) {
+            ones[warp] = one;
+            warps |= 1u << warp;
+        }
+    }
+    ones[me->warp] = own;
+    return cell_of_all(me->launch, me->home, ones, warps);
+}
+
+// An access of our warp and one by other lanes of it.
+static uint64_t with_lanes(uint64_t one, uint64_t mine, uint32_t warp)
+{
+    uint64_t site = (one ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES;
+    return (mine & ~(TW_SITES | TW_WHO_MASK)) | site | both_parts(who_of(one), who_of(mine), warp);
+}
+
+uint64_t tw_shadow_join_level(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint32_t warp,
+                              uint64_t limit, uint64_t cell, uint64_t mine)
+{
+    const struct tw_one_access *first = &several_of(launch, home)->of[list_of(launch, cell)];
+    uint64_t ones[TW_WARPS_MAX], its = cell >> TW_CLOCK_SHIFT, now = mine >> TW_CLOCK_SHIFT;
+    uint32_t number = list_of(launch, cell), warps = 1u << warp;
+    if (who_of(cell) == TW_SEVERAL_WARPS && !number)
+        return cell_of(&(struct making){its < now ? its : now, 0, cell & mine & TW_STRONG, 0, true});
+    if (number && first->warps >> warp == 0 && first->least >= limit >> TW_CLOCK_SHIFT) {
+        struct making made = {first->least, its, cell & TW_STRONG, number, false};
+        add(launch, home, &made, mine);
+        return cell_of(&made);
+    }
+    while (cell) {
+        uint64_t one = take_from(launch, home, &cell);
+        uint32_t who = who_of(one), other = warp_of(who);
+        if (one < limit)
+            continue;
+        if (other == warp) {
+            mine = who == who_of(mine) && who < TW_THREAD_MAX ? mine : with_lanes(one, mine, warp);
+        } else {
+            ones[other] = one;
+            warps |= 1u << other;
+        }
+    }
+    ones[warp] = mine;
+    return cell_of_all(launch, home, ones, warps);
+}

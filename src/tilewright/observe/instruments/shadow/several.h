@@ -1,0 +1,69 @@
+// Accesses of one cell of shared memory by several warps, kept as lists in kernels whose warps may wait for a part of
+// the others alone.
+//
+// Such a cell's `who` is TW_SEVERAL_WARPS, and its site the number of a list: for each warp the cell that its access
+// alone would leave, the highest warp first. Its clock is the latest of them, so a quick test that passes knows all.
+// Cells with the same accesses share a list, and lists share their ends. Where there is no room for a list, the site is
+// TW_SITE_MAX and the clock the least, and the warps are not kept apart.
+
+#ifndef TILEWRIGHT_SHADOW_SEVERAL_H
+#define TILEWRIGHT_SHADOW_SEVERAL_H
+
+#include "judgement.h"
+
+static inline struct tw_several *several_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *home)
+{
+    return (struct tw_several *)((char *)home + launch->several_at);
+}
+
+// The number of a cell's list; 0: it has none.
+static inline uint32_t list_of(const struct tw_shadow_launch *launch, uint64_t cell)
+{
+    uint32_t site = (uint32_t)((cell & TW_SITES) >> TW_SITE_SHIFT);
+    return launch->several_at && who_of(cell) == TW_SEVERAL_WARPS && site < TW_SITE_MAX ? site : 0;
+}
+
+// Take the next access off a cell, which becomes 0 with the last one.
+static inline uint64_t take_from(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint64_t *cell)
+{
+    uint64_t its = *cell;
+    uint32_t number = list_of(launch, its), next = 0;
+    if (number) {
+        its = several_of(launch, home)->of[number].cell;
+        next = several_of(launch, home)->of[number].next;
+    }
+    *cell = next ? (uint64_t)next << TW_SITE_SHIFT | TW_SEVERAL_WARPS : 0;
+    return its;
+}
+
+// The same for an access of a cell. Where lists no longer keep lanes, those of its warp count as its own.
+static inline uint64_t take(const struct access *me, uint64_t *cell)
+{
+    bool blurred = list_of(me->launch, *cell) && several_of(me->launch, me->home)->blurred;
+    uint64_t its = take_from(me->launch, me->home, cell);
+    if (blurred && me->home == me->block && is_ours(me, its))
+        its = (its & ~(uint64_t)TW_WHO_MASK) | me->who;
+    return its;
+}
+
+// A cell whose site is one, or unknown where it has a list.
+static inline uint64_t without_list(const struct access *me, uint64_t cell)
+{
+    return list_of(me->launch, cell) ? cell | TW_SITES : cell;
+}
+
+// Whether one access of our block is not ordered before ours.
+static inline bool is_unordered(const struct access *me, uint64_t one, bool strong)
+{
+    uint64_t its = one >> TW_CLOCK_SHIFT;
+    return races(me, one, its, strong) && !is_ordered(me, me->number, one, its);
+}
+
+// The cell of a cell's accesses by our block and ours.
+uint64_t tw_shadow_join(const struct access *me, uint64_t cell, uint64_t mine);
+
+// The same of a warp's read where all warps know the same of each other: what they did below `limit`.
+uint64_t tw_shadow_join_level(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint32_t warp,
+                              uint64_t limit, uint64_t cell, uint64_t mine);
+
+#endif
