@@ -126,15 +126,10 @@ class Row:
     @functools.cached_property
     def access(self) -> str:
         """Its memory access: "load", "store", "atomic" (both), "copy" (both, at two addresses), or ""."""
-        if self.kind in ("memory", "rows", "fragment"):
+        access = KINDS[self.kind].access
+        if access == "move":
             return "load" if self.writes else "store"
-        if self.kind in ("mbarrier", "await"):
-            return "atomic"
-        if self.kind == "bulk":
-            return "copy"
-        if self.kind in ("counted", "fill"):
-            return "atomic" if "op" in self.where else "store"
-        return self.kind if self.kind in ("atomic", "copy") else ""
+        return "atomic" if access == "store" and "op" in self.where else access
 
     @property
     def loads(self) -> bool:

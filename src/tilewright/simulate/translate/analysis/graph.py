@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.errors import PtxError
 from tilewright.simulate.isa import Form, Role, table
 from tilewright.simulate.isa.absent import why_absent
-from tilewright.simulate.isa.kinds import SLOWNESS
+from tilewright.simulate.isa.kinds import KINDS
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.ptx.printing import operand_text
 from tilewright.simulate.ptx.substitution import parts
@@ -111,7 +111,7 @@ class Graph:
     @property
     def slowness(self) -> int:
         """How many times fewer instructions a warp's turn has than usual, by its slowest instruction."""
-        return max((SLOWNESS.get(op.form.row.kind, 1) for block in self.blocks for op in block.ops), default=1)
+        return max((KINDS[op.form.row.kind].slowness for block in self.blocks for op in block.ops), default=1)
 
 
 def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str) -> Op:

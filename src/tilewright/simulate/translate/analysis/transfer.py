@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilewright.simulate.isa import Linear, Role
+from tilewright.simulate.isa.kinds import KINDS
 from tilewright.simulate.ptx.tree import Address, Symbol
 from tilewright.simulate.translate.analysis import shape as s
 from tilewright.simulate.translate.analysis.graph import Op
 from tilewright.simulate.translate.analysis.shape import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape
 from tilewright.simulate.translate.analysis.special import SMALL, SMALL_WIDE, LaunchClass
-
-#: Kinds of rows whose results are uniform if their operands are.
-_ALIKE = ("carry", "isspacep", "policy", "barrier", "await", "stack")
-#: Kinds whose results may differ between lanes for any operands.
-_APART = frozenset("atomic control matrix rows fragment product warpgroup mbarrier texture surface columns".split())
 
 
 def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str, int]) -> list[Shape]:
@@ -33,8 +29,9 @@ def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[
     if row.kind == "warp":
         one_group = ".sync" not in op.instruction.modifiers or sources[-1].kind == UNIFORM
         return [ANY_UNIFORM if one_group and row.role is Role.AGREE else ANY_VECTOR]
-    assert row.kind in (*_ALIKE, *_APART), row.kind  # a wrong guess would make lanes share different values
-    return [ANY_UNIFORM if row.kind in _ALIKE and all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
+    uniform = KINDS[row.kind].uniform
+    assert uniform is not None, row.kind  # a wrong guess would make lanes share different values
+    return [ANY_UNIFORM if uniform and all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
 
 
 def _type_bits(type_: str) -> int:

@@ -9,6 +9,7 @@ from tilewright.errors import PtxError, TranslatorError
 from tilewright.simulate.code import LANES, Value
 from tilewright.simulate.events import EventKind
 from tilewright.simulate.isa import Role, lower
+from tilewright.simulate.isa.kinds import KINDS
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.ptx.printing import operand_text
 from tilewright.simulate.translate.analysis.graph import CARRY, Block, Op
@@ -85,7 +86,7 @@ def emit_op(emitter: Emitter, op: Op, accesses: Sequence[Access]) -> None:
     if guard is None:
         emit_unguarded(emitter, op, accesses, None)
         return
-    if guard.lanes == LANES and op.form.row.kind in ("lane", "carry", "cvta", "isspacep"):
+    if guard.lanes == LANES and KINDS[op.form.row.kind].pure:
         emit_unguarded(emitter, op, accesses, guard)  # its result is its only effect: a select is enough
         return
     outer, tallied = emitter.mask, emitter.tallied

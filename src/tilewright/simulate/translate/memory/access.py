@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tilewright.errors import PtxError
 from tilewright.simulate.code import Value, element_type
+from tilewright.simulate.isa.kinds import KINDS
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.ptx.printing import operand_text
 from tilewright.simulate.state import AFFINE_SPAN_MAX, GLOBAL_BASE, SLOT
@@ -24,8 +25,6 @@ CLUSTER = "shared::cluster"
 _SPACES = {name: name for name in ("global", "shared", "local", "param")} | {"const": "global", CLUSTER: CLUSTER}
 #: Most loads in one joint event, so that instruments' tables stay small.
 _TOGETHER_MAX = 64
-#: Kinds of instructions that neither access memory nor wait.
-_ALONE = ("lane", "carry", "cvta", "isspacep", "nothing")
 
 
 @dataclass(slots=True)
@@ -186,7 +185,7 @@ def group_accesses(emitter: Emitter, block: Block) -> dict[int, tuple[Access, ..
                     access.together.members.append(access)
                     if len(access.together.members) == _TOGETHER_MAX:
                         del together[key]
-        if position not in found and kind not in _ALONE:
+        if position not in found and not KINDS[kind].pure:
             together.clear()
         for name in op.writes:
             versions[name] = versions.get(name, 0) + 1
