@@ -1,10 +1,11 @@
-"""How this installation came to be, and the command that adds to it.
+"""How this installation came to be, the command that adds to it, and modules that an extra installs.
 
 Source: PyPA specifications, "Recording the Direct URL Origin of installed distributions" (`direct_url.json`).
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import shlex
@@ -13,6 +14,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tilewright.errors import MissingExtraError
 
 _NAME = "tilewright"
 
@@ -30,6 +33,23 @@ def extra(name: str) -> str:
     except (ValueError, KeyError, TypeError, AttributeError):  # a damaged file says nothing
         wanted = from_origin({}, name)
     return _pip(*wanted)
+
+
+def require(module: str, needing: str, name: str) -> Any:
+    """Import a module of another package, which an extra installs.
+
+    `needing` starts the message, as in "zarr arrays need the package".
+
+    Raises MissingExtraError: the package is not installed.
+
+    >>> require("json", "JSON needs", "report").loads("[1]")
+    [1]
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        missing = f"{needing} {module}, which is not installed ({error}); run: {extra(name)}"
+        raise MissingExtraError(missing, name) from error
 
 
 def packages(*requirements: str) -> str:

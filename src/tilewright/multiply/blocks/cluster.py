@@ -8,7 +8,6 @@ write the same bytes to the same places.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import queue
 import time
@@ -18,7 +17,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, MissingExtraError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 from tilewright.ground import installation
 from tilewright.ground.progress import announced
 from tilewright.multiply.blocks.dealing import TILES_EACH, Deal
@@ -225,14 +224,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _distributed() -> Any:
-    try:
-        return importlib.import_module("distributed")
-    except ImportError as error:
-        raise MissingExtraError(
-            f"clusters need the package distributed, which is not installed ({error}); run: "
-            f"{installation.extra('cluster')}",
-            "cluster",
-        ) from None
+    return installation.require("distributed", "clusters need the package", "cluster")
 
 
 def _tile(share: TileMaker, tile: int) -> int:

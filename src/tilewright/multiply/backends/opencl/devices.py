@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
+from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.ground import installation
 from tilewright.ground.native import secure_files, store
 from tilewright.ground.native.memo import memo
@@ -59,13 +59,7 @@ def binding() -> Any:
     driver's threads nor its devices, and calls would not return.
     """
     _keep_others_caches_private()
-    try:
-        import pyopencl
-    except ImportError as error:
-        raise MissingExtraError(
-            f"OpenCL devices need pyopencl, which is not installed ({error}); run: {installation.extra('opencl')}",
-            "opencl",
-        ) from error
+    pyopencl = installation.require("pyopencl", "OpenCL devices need", "opencl")
     if _process() != os.getpid():
         raise DeviceError(
             f"OpenCL devices must stay in the process that found them (got {os.getpid()}, forked from {_process()}); "

@@ -8,6 +8,7 @@ chunks. So any tile can be written in place, and a process that is killed leaves
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.ground.installation import require
 from tilewright.multiply.blocks.stores import disk
 from tilewright.multiply.blocks.stores.lines import Layout, LinesStore
-from tilewright.multiply.blocks.stores.optional import require
 from tilewright.multiply.blocks.stores.places import Place
 from tilewright.multiply.blocks.stores.store import Array, Extent, Store, check_cast, numbers, parts
 from tilewright.multiply.problem.dtypes import extends_numpy
+
+_require = functools.partial(require, needing="HDF5 datasets need the package", name="blocks")
 
 #: The name of a new file's dataset, if the path does not name one.
 _DATASET = "/array"
@@ -77,7 +80,7 @@ class Hdf5Store:
 
     def extent(self) -> Extent:
         """As :meth:`Store.extent`: a contiguous dataset's range of bytes, or the address of the dataset's object."""
-        h5py, dataset = require("h5py", "HDF5 datasets"), self.dataset
+        h5py, dataset = _require("h5py"), self.dataset
         if dataset.external or dataset.is_virtual:
             return Extent(self._path)
         offset = dataset.id.get_offset()
@@ -109,7 +112,7 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Sto
     Raises StorageError: the file cannot be read; ArgumentValueError: it has no such dataset, or an empty one;
     ArgumentTypeError: the elements are not numbers.
     """
-    h5py = require("h5py", "HDF5 datasets")
+    h5py = _require("h5py")
     with contextlib.ExitStack() as opened:
         with disk.reading(place.text):
             file = opened.enter_context(h5py.File(place.file, "r+" if writable else "r", rdcc_nbytes=0))
@@ -146,7 +149,7 @@ def load() -> None:
 
     Raises MissingExtraError: it is not installed.
     """
-    require("h5py", "HDF5 datasets")
+    _require("h5py")
 
 
 def beside(place: Place) -> list[str]:
@@ -154,7 +157,7 @@ def beside(place: Place) -> list[str]:
 
     Raises StorageError: the file cannot be read.
     """
-    h5py = require("h5py", "HDF5 datasets")
+    h5py = _require("h5py")
     if not place.file.is_file():
         return disk.names(place.file, place.text)
     with disk.reading(place.text, "HDF5"), h5py.File(place.file, "r") as file:
@@ -170,7 +173,7 @@ def _layout(dataset: Any, name: str, dtype: np.dtype[Any] | None) -> Layout | No
 
     The library is needed for chunks, external or virtual data, and for types that NumPy stores differently.
     """
-    h5py = require("h5py", "HDF5 datasets")
+    h5py = _require("h5py")
     offset, file = dataset.id.get_offset(), dataset.file
     if offset is None or dataset.external or dataset.is_virtual or file.driver != "sec2" or file.userblock_size:
         return None
@@ -184,7 +187,7 @@ def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hi
 
     Raises ArgumentTypeError: HDF5 has no such dtype; StorageError: the file cannot be made, or the disk is full.
     """
-    h5py = require("h5py", "HDF5 datasets")
+    h5py = _require("h5py")
     if extends_numpy(dtype.name):
         raise ArgumentTypeError(
             f"{place.text}: must have a dtype that HDF5 supports (got {dtype}); choose another, or name a .npy file"

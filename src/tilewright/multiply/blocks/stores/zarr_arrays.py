@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import itertools
 import math
@@ -21,12 +22,14 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, StorageError
+from tilewright.ground.installation import require
 from tilewright.multiply.blocks.stores import disk
 from tilewright.multiply.blocks.stores.lines import Layout, LinesStore
-from tilewright.multiply.blocks.stores.optional import require
 from tilewright.multiply.blocks.stores.places import Place
 from tilewright.multiply.blocks.stores.store import Array, Extent, box, check_cast, numbers
 from tilewright.multiply.problem.dtypes import extends_numpy
+
+_require = functools.partial(require, needing="zarr arrays need the package", name="blocks")
 
 #: Chunks of new arrays, at most: large enough that a file's own cost vanishes, small enough for who reads a part.
 _CHUNK_BYTES, _CHUNK_COLUMNS = 16 << 20, 4096
@@ -40,14 +43,14 @@ class ZarrStore:
     resident = False
 
     def __init__(self, array: Any, name: str) -> None:
-        zarr = require("zarr", "zarr arrays")
+        zarr = _require("zarr")
         self.name, self.array = name, array
         self.shape, self.dtype = tuple(array.shape), numbers(np.dtype(array.dtype), name)
         self.chunks = tuple(array.chunks)
         self.write_chunks = tuple(array.shards or array.chunks)
         local = isinstance(array.store, zarr.storage.LocalStore)
         self._folder = Path(array.store.root).absolute() / array.path if local else None
-        self._buffer = require("zarr.buffer.cpu", "zarr arrays").NDBuffer
+        self._buffer = _require("zarr.buffer.cpu").NDBuffer
         self._token = uuid.uuid4().hex
         self._lock = Lock()
         self._unflushed: set[Path] = set()
@@ -162,7 +165,7 @@ def _plain(array: Any) -> np.dtype[Any] | None:
     codec = array.serializer
     if codec is None:
         return found
-    if not isinstance(codec, require("zarr.codecs", "zarr arrays").BytesCodec):
+    if not isinstance(codec, _require("zarr.codecs").BytesCodec):
         return None
     return found.newbyteorder(codec.endian.value) if codec.endian else found
 
@@ -188,7 +191,7 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Zar
 
     Raises StorageError: there is none; ArgumentValueError: there are several; ArgumentTypeError: it holds no numbers.
     """
-    zarr = require("zarr", "zarr arrays")
+    zarr = _require("zarr")
     with disk.reading(place.text):
         place.file.stat()  # zarr's own errors do not say why it cannot be seen
     with disk.reading(place.text, "zarr"):
@@ -208,13 +211,13 @@ def load() -> None:
 
     Raises MissingExtraError: it is not installed.
     """
-    zarr = require("zarr", "zarr arrays")
+    zarr = _require("zarr")
     zarr.create_array({}, data=np.zeros(1), compressors=None, filters=None)
 
 
 def beside(place: Place) -> list[str]:
     """The things lost if another folder took the array's place: all that is in one that is no array."""
-    zarr = require("zarr", "zarr arrays")
+    zarr = _require("zarr")
     with contextlib.suppress(Exception):  # not of zarr
         if isinstance(zarr.open(store=str(place.file), mode="r"), zarr.Array):
             return []
@@ -228,7 +231,7 @@ def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hi
 
     Raises ArgumentTypeError: zarr has no such dtype; StorageError: it cannot be made, or has too little room.
     """
-    zarr = require("zarr", "zarr arrays")
+    zarr = _require("zarr")
     if extends_numpy(dtype.name):
         raise ArgumentTypeError(
             f"{place.text}: must have a dtype of zarr's (got {dtype}); ask for another dtype, or name a .npy file"

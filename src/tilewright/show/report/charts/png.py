@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.errors import MissingExtraError
-from tilewright.ground import installation
+from tilewright.ground.installation import require
 from tilewright.show.report.charts import style, svg
 from tilewright.show.report.charts.records import Chart
 
@@ -16,12 +15,6 @@ def image(chart: Chart, width: int = svg.WIDE, *, dark: bool = False) -> bytes:
 
     Raises MissingExtraError: resvg-py, which draws it, is not installed.
     """
-    try:
-        import resvg_py
-    except ImportError:
-        raise MissingExtraError(
-            f"PNG charts need resvg-py (got none installed); {installation.extra('report')}, or take the SVG",
-            "report",
-        ) from None
+    resvg_py = require("resvg_py", "PNG charts, unlike SVG, need", "report")
     drawn = style.plain(svg.text(chart, width), dark=dark)
     return bytes(resvg_py.svg_to_bytes(svg_string=drawn, zoom=ZOOM))
