@@ -23,12 +23,12 @@ from tilewright.frontends.numba.watched import WatchedNumPy, classes
 from tilewright.ground.native.interrupts import DeferredSigint, Postponed
 from tilewright.ground.native.replaced_names import Row, put, put_back
 from tilewright.ground.progress import announced
+from tilewright.simulate.device.driver_errors import end
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.host_side import CoreStream, Device
 from tilewright.simulate.device.launching import LaunchConfig, Launcher
 from tilewright.simulate.device.linking import Linker, ObjectCode, Program
 from tilewright.simulate.device.modules import KernelAttributes
-from tilewright.simulate.device.use_after_close import end
 from tilewright.simulate.device.views import ArrayView
 from tilewright.simulate.programs import numba_lines, program
 from tilewright.simulate.programs.numba_names import DRIVER, compiler_rows

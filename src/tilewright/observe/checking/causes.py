@@ -1,4 +1,4 @@
-"""Groups findings that have one cause, so that a report shows the cause once, with all its places."""
+"""The findings of a run, as a tuple that displays itself, and their causes, each of which a report shows once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.ground.display import Shown
 from tilewright.observe.instruments.findings import Finding, codes, split
 
 
@@ -78,3 +79,41 @@ def _cause(found: Sequence[Finding]) -> Cause:
     among = {one.code for one in found}
     first = min(found, key=lambda one: (not among.isdisjoint(codes()[one.code].follows), one.code))
     return Cause(first, tuple(one for one in found if one is not first))
+
+
+class Findings(Shown, tuple[Finding, ...]):
+    """Findings in source order, one for each line and code; text and HTML are as `tilewright check` prints them.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+    launches, kernels : int
+        How many launches, and of how many kernels, were checked.
+    held : iterable of Finding
+        Those that `strict` would add.
+
+    Examples
+    --------
+    >>> found = Findings([Finding(code="TW601", kernel="k", ptx_line=9)])
+    >>> len(found), found[0].code, found == (found[0],)
+    (1, 'TW601', True)
+    >>> print(Findings([]))
+    no findings in 1 launch of 1 kernel
+    """
+
+    launches: int
+    kernels: int
+    held: tuple[Finding, ...]
+
+    def __new__(
+        cls, findings: Iterable[Finding], launches: int = 1, kernels: int = 1, held: Iterable[Finding] = ()
+    ) -> Findings:
+        """Store the numbers of launches and kernels, and what is held back, with the findings."""
+        found = super().__new__(cls, tuple(findings))
+        found.launches, found.kernels, found.held = launches, kernels, tuple(held)
+        return found
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The findings grouped by cause: one missing barrier is one cause, with its places."""
+        return causes(self)

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 from tilewright.errors import KernelError, LaunchError
 from tilewright.ground.lazy_exports import public
 from tilewright.observe.checking import suppressions
+from tilewright.observe.checking.causes import Findings
 from tilewright.observe.checking.checker import Checks
-from tilewright.observe.checking.found import Findings
 from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest
 from tilewright.simulate.run.staged_launch import run_request
 

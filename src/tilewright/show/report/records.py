@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from tilewright.multiply.engine.planning import Plan
-from tilewright.observe.checking.found import Findings
+from tilewright.observe.checking.causes import Findings
 from tilewright.observe.checking.suppressions import Sifted
 from tilewright.observe.prediction.record import Prediction
 from tilewright.observe.profiling import Profile

@@ -17,7 +17,7 @@ from tilewright import catalogue, machine
 from tilewright.observe.profiling.steps import steps
 from tilewright.observe.profiling.watching import Watched, watch
 from tilewright.show.report.html import lanes, page, partition
-from tilewright.show.report.html.parts import Part
+from tilewright.show.report.html.figures import Part
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\" onclick=\"alert(2)"
 

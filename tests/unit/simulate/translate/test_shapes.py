@@ -331,8 +331,8 @@ def test_every_kind_of_row_that_writes_has_a_rule(kind):
 
 
 def test_a_kind_without_a_rule_is_refused():
-    op = SimpleNamespace(form=SimpleNamespace(row=SimpleNamespace(kind="unheard")))
-    with pytest.raises(AssertionError, match="unheard"):
+    op = SimpleNamespace(form=SimpleNamespace(row=SimpleNamespace(kind="fence")))
+    with pytest.raises(AssertionError, match="fence"):
         transfer(op, [], LaunchClass((32, 1, 1)), {})
 
 

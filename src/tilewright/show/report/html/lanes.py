@@ -13,7 +13,7 @@ from tilewright.observe.profiling.lanes import ideal_wavefronts, sectors, wavefr
 from tilewright.observe.profiling.record import Profile
 from tilewright.observe.profiling.watching import Kept
 from tilewright.show.report import figures
-from tilewright.show.report.html.parts import Part
+from tilewright.show.report.html.figures import Part
 from tilewright.show.report.places import path
 from tilewright.show.report.profile import Row, files
 from tilewright.simulate.events import EventKind, Site

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from tilewright.show.report.charts import style
-from tilewright.show.report.html.parts import Part
+from tilewright.show.report.html.figures import Part
 from tilewright.version import __version__
 
 #: Most bytes of a page, which people mail and open on telephones.

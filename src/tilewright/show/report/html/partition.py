@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.observe.profiling.steps import BlockSteps, Rectangle, Steps, Touched, steps
 from tilewright.observe.profiling.watching import Watched
 from tilewright.show.report import figures
-from tilewright.show.report.html.parts import Part
+from tilewright.show.report.html.figures import Part
 
 #: Most letters of the steps of all blocks in the page; further blocks are left out.
 _MOST_LETTERS = 600_000

@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.observe.checking.found import Findings
+from tilewright.observe.checking.causes import Findings
 from tilewright.observe.prediction.record import Prediction
 from tilewright.observe.profiling.record import Profile
 from tilewright.observe.profiling.watching import Kept, Watched
@@ -23,9 +23,8 @@ from tilewright.show.report import (
 from tilewright.show.report.blocks import Gap
 from tilewright.show.report.charts import ladder, occupancy, rates
 from tilewright.show.report.charts.records import Bars, Cell, Chart
-from tilewright.show.report.html import lanes, launches as launches_part, page, partition
-from tilewright.show.report.html.figures import charted, folded, section
-from tilewright.show.report.html.parts import Part
+from tilewright.show.report.html import lanes, page, partition
+from tilewright.show.report.html.figures import Part, charted, folded, of_launches, section
 from tilewright.show.report.page import html_of
 from tilewright.show.report.places import path
 from tilewright.simulate.machine import Gpu
@@ -100,7 +99,7 @@ def _together(name: str, launches: Sequence[tuple[Kept, Prediction | None]], mad
         profile, time = launches[at][0].profile, launches[at][1]
         took = f", {figures.seconds(time.seconds)} predicted" if time else ""
         rows.append((f"{profile.launch}: {profile.kernel}, grid {prediction.extents(profile.grid)}{took}", made[at]))
-    return page.document(name, f"{len(rows)} launches of a program", (), (launches_part.part(rows),))
+    return page.document(name, f"{len(rows)} launches of a program", (), (of_launches(rows),))
 
 
 def of_sweep(sweep: Sweep) -> str:
