@@ -48,6 +48,8 @@ from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.listing import parsed
 from tilewright.simulate.run.allocations import red_zone_bytes
 
+#: Directives of kernels whose blocks are in clusters.
+_OF_CLUSTERS = {".reqnctapercluster", ".explicitcluster"}
 #: Kernels whose text's findings are remembered.
 _KERNELS = 256
 #: Groups of findings that can cause non-finite or unset values.
@@ -253,7 +255,8 @@ class Checks(Observer):
         """New instruments for the launch."""
         read, kernel = values_of(launch), (launch.program.ptx, launch.program.entry)
         signs = _signs(*kernel) if read is not None else {}
-        memory = _memory_check(*kernel, launch.name, launch.block if read is not None else None).on(self._states)
+        block, clusters = launch.block if read is not None else None, launch.cluster not in (None, (1, 1, 1))
+        memory = _memory_check(*kernel, launch.name, block, clusters).on(self._states)
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         shuffles = shuffling.instrument(read, launch.name) if read is not None else None
@@ -330,12 +333,15 @@ def _signs(ptx: str, entry: str) -> dict[int, bool]:
 
 
 @functools.lru_cache(maxsize=_KERNELS)
-def _memory_check(ptx: str, entry: str, name: str, block: tuple[int, int, int] | None) -> MemoryCheck:
+def _memory_check(ptx: str, entry: str, name: str, block: tuple[int, int, int] | None, clusters: bool) -> MemoryCheck:
     """The check of memory of a kernel, without the states of a launch; `block` is None if its PTX is malformed."""
+    function = parsed(ptx).functions.get(entry)
+    clusters |= function is not None and not _OF_CLUSTERS.isdisjoint(function.directives)
     if block is None:
-        return MemoryCheck(parsed(ptx), name)
+        return MemoryCheck(parsed(ptx), name, clusters=clusters)
     read = values.of_kernel(ptx, entry)
-    return MemoryCheck(parsed(ptx), name, idle=idle.threads(read, block), carried=carried.of(read))
+    unused, copied = idle.threads(read, block), carried.of(read)
+    return MemoryCheck(parsed(ptx), name, idle=unused, carried=copied, clusters=clusters)
 
 
 @functools.lru_cache(maxsize=_KERNELS)

@@ -292,13 +292,17 @@ static int32_t run_cluster(struct tw_context *context, struct tw_slot *slots)
     }
 }
 
-// Whether a warp gives way to others before a strong access, so that theirs may come between two of its own.
+// Whether a warp gives way to others before a strong access, so that theirs may come between two of its own. Of 1021
+// times 64 in a row do not: lanes that wait for others of their own warp let these run only after some rounds.
 uint32_t tw_gives_way(struct tw_context *context)
 {
     if (!context->ways)
         return 0;
+    context->ways += (uint64_t)1 << 16;  // above the share, how often it was asked
+    if ((context->ways >> 16) % 1021 >= 957)
+        return 0;
     context->ways_drawn = context->ways_drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return context->ways_drawn >> 56 < context->ways;
+    return context->ways_drawn >> 56 < (context->ways & UINT16_MAX);
 }
 
 // Run clusters in the slots of one; returns why it stopped. It may be called again unless something went wrong.

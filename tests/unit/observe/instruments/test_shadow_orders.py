@@ -10,10 +10,12 @@ import pytest
 import tilewright as tw
 from tilewright.observe.instruments.shadow import orders
 from tilewright.observe.instruments.shadow.cells import (
+    ACQUIRES,
     CLUSTER_ARRIVED,
     CLUSTER_LEFT,
     NARROW,
     READS,
+    RELEASES,
     STRONG,
     THREAD_MAX,
     WARPS_MAX,
@@ -32,7 +34,8 @@ from tilewright.observe.instruments.shadow.orders import (
 from tilewright.programs import Program
 from tilewright.simulate.ptx import parse
 
-ATOMIC = READS | WRITES | STRONG
+ACQUIRING = READS | STRONG | ACQUIRES
+ATOMIC = ACQUIRING | WRITES
 
 
 class Model:
@@ -102,11 +105,11 @@ def test_answers_are_those_of_plain_tables(blocks):
 def test_a_read_acquires_releases_before_its_end(between):
     """Its event comes before it reads; events of its other lanes come, and are judged, in between."""
     ours = Orders(2)
-    ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
+    ours.call(ACCESS, 1, 0, 64, ACQUIRING, 1)
     if between == "question":
         assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) == NOT_ORDERED
     for lane in range({"question": 0, "another lane": 1, "many lanes": 31}[between]):
-        ours.call(ACCESS, 1, 0, 72 + 8 * lane, READS | STRONG, 1)
+        ours.call(ACCESS, 1, 0, 72 + 8 * lane, ACQUIRING, 1)
     ours.call(FENCE, 0, 0, 0, 0, 1)
     ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
     ours.call(FENCE, 1, 0, 0, 0, 1)
@@ -119,14 +122,14 @@ def test_what_has_the_scope_of_its_block_orders_nothing_of_other_blocks(narrow: 
     ours = Orders(2, scoped=True)
     ours.call(FENCE, 0, 0, narrow == "fence", 0, 1)
     ours.call(ACCESS, 0, 0, 64, WRITES | STRONG | NARROW * (narrow == "write"), 1)
-    ours.call(ACCESS, reader, 1, 64, READS | STRONG | NARROW * (narrow == "read"), 1)
+    ours.call(ACCESS, reader, 1, 64, ACQUIRING | NARROW * (narrow == "read"), 1)
     known = ours.call(ASK, reader, 1, 0, THREAD_MAX, 1) != NOT_ORDERED
     assert known is (reader == 0 or not narrow)
 
 
 def test_a_finished_read_acquires_nothing():
     ours = Orders(2)
-    ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
+    ours.call(ACCESS, 1, 0, 64, ACQUIRING, 1)
     ours.call(FENCE, 1, 0, 0, 0, 1)
     ours.call(FENCE, 0, 0, 0, 0, 1)
     ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
@@ -154,7 +157,7 @@ def test_a_barrier_of_the_grid_takes_a_few_nodes_a_block():
             for block in range(blocks):
                 ours.call(what[0], block, 0, *what[1:], clock)
         for block in range(blocks):
-            ours.call(ACCESS, block, 0, 64, READS | STRONG, clock)
+            ours.call(ACCESS, block, 0, 64, ACQUIRING, clock)
             ours.call(BARRIER_ARRIVED, block, 0, 0, 0, clock)
             ours.call(BARRIER_LEFT, block, 0, 0, 0, clock + 1)
     assert all(ours.call(ASK, block, 0, 1499 - block, THREAD_MAX, 5) != NOT_ORDERED for block in range(0, blocks, 7))
@@ -221,3 +224,55 @@ def test_a_waiting_warp_notifies_once(fences: bool, monkeypatch: pytest.MonkeyPa
         assert len(calls) < 16 * threads
     else:
         assert {one.code for one in found} == {"TW303"}
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_relaxed_arrival_at_a_cluster_passes_on_what_a_fence_released(parts: bool) -> None:
+    known = Orders(4)
+    if parts:
+        known.call(FENCE, 2, 1, 0, 0, 4)
+    known.call(CLUSTER_ARRIVED, 2, 1, 2, 1, 6)
+    known.call(CLUSTER_LEFT, 3, 0, 2, 0, 0)
+    assert (known.call(ASK, 3, 0, 2, 1 << 5, 4) != NOT_ORDERED) is parts
+    assert known.call(ASK, 3, 0, 2, 1 << 5, 5) == NOT_ORDERED, "the fence releases what stands before it"
+
+
+@pytest.mark.parametrize("order", ["read", "fence before", "fence", "acquiring read", "narrow fence"])
+def test_a_relaxed_read_acquires_at_the_next_fence(order: str) -> None:
+    """By the model's acquire pattern; a fence of another block's scope ends none."""
+    ours = Orders(2, scoped=True)
+    ours.call(FENCE, 0, 0, 0, 0, 1)
+    ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
+    if order == "fence before":
+        ours.call(FENCE, 1, 0, 0, 0, 1)
+    ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
+    if order == "acquiring read":
+        ours.call(ACCESS, 1, 0, 64, ACQUIRING, 1)
+    if "fence" in order and order != "fence before":
+        ours.call(FENCE, 1, 0, order == "narrow fence", 0, 1)
+    known = ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) != NOT_ORDERED
+    assert known is (order in ("fence", "acquiring read"))
+
+
+def test_a_fence_behind_a_barrier_acquires_what_another_warp_has_read() -> None:
+    """Looser than the model: one thread waits for a flag, and all fence behind a barrier."""
+    ours = Orders(2)
+    ours.call(FENCE, 0, 0, 0, 0, 1)
+    ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
+    ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
+    for warp in (0, 1):
+        ours.call(BARRIER_ARRIVED, 1, warp, 0, 0, 2)
+    ours.call(BARRIER_LEFT, 1, 1, 0, 0, 3)
+    assert ours.call(ASK, 1, 1, 0, THREAD_MAX, 1) == NOT_ORDERED
+    ours.call(FENCE, 1, 1, 0, 0, 3)
+    assert ours.call(ASK, 1, 1, 0, THREAD_MAX, 1) != NOT_ORDERED
+
+
+def test_a_releasing_write_releases_at_its_own_place_alone() -> None:
+    ours = Orders(2)
+    ours.call(ACCESS, 0, 0, 64, WRITES | STRONG | RELEASES, 1)
+    ours.call(ACCESS, 0, 0, 128, WRITES | STRONG, 1)
+    ours.call(ACCESS, 1, 0, 128, ACQUIRING, 1)
+    assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) == NOT_ORDERED
+    ours.call(ACCESS, 1, 0, 64, ACQUIRING, 1)
+    assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) != NOT_ORDERED

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from tilewright.ground.native.bitcode import bitcode
 from tilewright.observe.instruments.shadow import records
 from tilewright.observe.instruments.shadow.cells import (
+    ACQUIRES,
     NARROW,
     READ_ONLY,
     READS,
@@ -63,6 +65,16 @@ def is_narrow(opcode: str) -> bool:
     [True, False, False]
     """
     return "cta" in opcode.split(".")
+
+
+def without_cluster(site: Site) -> Site:
+    """An access or a fence of a block that is in no cluster: the scope .cluster is its own block.
+
+    >>> without_cluster(Site(EventKind.ACCESS, 1, "", "st.relaxed.cluster.shared::cluster.u32")).opcode
+    'st.relaxed.cta.shared::cluster.u32'
+    """
+    parts = ("cta" if part == "cluster" else part for part in site.opcode.split("."))
+    return replace(site, opcode=".".join(parts))
 
 
 def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Handler:
@@ -220,4 +232,6 @@ def _order_bits(site: Site) -> int:
     """The bits that `orders.Orders` gets of a strong access."""
     parts = site.opcode.split(".")
     releases = RELEASES if "release" in parts or "acq_rel" in parts else 0
-    return how(site) | releases | (SHARED if site.space.startswith("shared") else 0)
+    acquires = ACQUIRES if "acquire" in parts or "acq_rel" in parts else 0
+    does = how(site) & ~(READS if parts[0] == "red" else 0)  # no pattern begins to acquire with a reduction's read
+    return does | releases | acquires | (SHARED if site.space.startswith("shared") else 0)

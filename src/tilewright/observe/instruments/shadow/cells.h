@@ -201,18 +201,19 @@ enum tw_access_bits {
     TW_IS_VOLATILE = 128,
 };
 
-// Calls of orders.py: one question, and events. TW_RELEASES and TW_IN_SHARED are further bits of an access: it
-// releases by itself, and its address is in shared memory.
+// Calls of orders.py: one question, and events. TW_RELEASES, TW_ACQUIRES and TW_IN_SHARED are further bits of an
+// access: it releases or acquires by itself, and its address is in shared memory.
 enum tw_order_call {
     TW_ASK = 0,
     TW_ACCESS = 1,
     TW_FENCE = 2,
     TW_BARRIER_ARRIVED = 3,
     TW_BARRIER_LEFT = 4,
-    TW_CLUSTER_ARRIVED = 5,  // the cluster is named by its first block
+    TW_CLUSTER_ARRIVED = 5,  // the cluster is named by its first block, and whether the arrival is relaxed
     TW_CLUSTER_LEFT = 6,
     TW_RELEASES = 16,
     TW_IN_SHARED = 256,
+    TW_ACQUIRES = 512,
     TW_NOT_ORDERED = 10958,  // the answer for unordered accesses; after an error the answer is another: no finding
 };
 

@@ -88,10 +88,10 @@ AHEAD_BYTES: Final = _CELLS.numbers["TW_NEAR_ROWS"] * _CELLS.structs["tw_some"].
 READS, WRITES, STRONG, NARROW = _numbers("READS", "WRITES", "IS_STRONG", "IS_NARROW")
 READ_ONLY, VOLATILE = _numbers("IS_READ_ONLY", "IS_VOLATILE")
 
-#: Requests to `orders.Orders`; bits of an access that releases, and of one of shared memory; and the answer for two
-#: accesses that are not ordered.
+#: Requests to `orders.Orders`; bits of an access that releases or acquires, and of one of shared memory; and the answer
+#: for two accesses that are not ordered.
 ASK, ACCESS, FENCE, BARRIER_ARRIVED, BARRIER_LEFT = _numbers(
     "ASK", "ACCESS", "FENCE", "BARRIER_ARRIVED", "BARRIER_LEFT"
 )
 CLUSTER_ARRIVED, CLUSTER_LEFT = _numbers("CLUSTER_ARRIVED", "CLUSTER_LEFT")
-RELEASES, SHARED, NOT_ORDERED = _numbers("RELEASES", "IN_SHARED", "NOT_ORDERED")
+RELEASES, ACQUIRES, SHARED, NOT_ORDERED = _numbers("RELEASES", "ACQUIRES", "IN_SHARED", "NOT_ORDERED")

@@ -127,8 +127,8 @@ void tw_shadow_cluster_arrive(TW_WHERE, uint32_t mask, uint32_t relaxed)
         joined_in(of, first, round, own).all->of[w] = now;
     far_part(of, mine)->came.of[w] = round + 1;
     make_known(of, mine, w, round);
-    if (of->order && !relaxed)
-        notify_order(of, TW_CLUSTER_ARRIVED, slot->block, w, slot->cluster->block, 0, now);
+    if (of->order)
+        notify_order(of, TW_CLUSTER_ARRIVED, slot->block, w, slot->cluster->block, relaxed, now);
 }
 
 // A warp starts to wait there, which synchronises its lanes.

@@ -282,13 +282,13 @@ static inline void notify_access(const struct access *me, uint32_t order_bits)
 {
     if (!order_bits || !me->launch->order)
         return;
-    uint64_t place = (me->address + 1) | (order_bits & TW_IN_SHARED ? (uint64_t)1 << 48 : 0);  // 0 is no place
+    uint64_t place = (me->address + 1) | (uint64_t)(order_bits & (TW_IN_SHARED | TW_ACQUIRES)) << 40;  // 0 is no place
     uint64_t where = me->address, how = order_bits;
     if (me->away != me->rank) {  // the place is in another block, which orders.py needs as that block's own
         where &= ((uint64_t)1 << TW_RANK_SHIFT) - 1;
         how |= (me->slot->cluster[me->away].block + 1) << 32;
     }
-    uint64_t mark = order_bits & TW_RELEASES ? 0 : place | (uint64_t)(order_bits & 63) << 49;
+    uint64_t mark = order_bits & TW_RELEASES ? 0 : place | (uint64_t)(order_bits & 63) << 50;
     uint64_t *seen = &me->block->seen[me->warp];
     if (mark && *seen == mark)
         return;

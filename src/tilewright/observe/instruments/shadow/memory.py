@@ -107,7 +107,8 @@ class MemoryCheck(Instrument):
     The narrowest access of the kernel's module sets the size of the cells that races are detected in. Without `states`
     all global memory in use counts as written. `idle` has PTX lines of loads of global memory, and the threads of a
     block that do not use their values: these threads race with no store. `carried` has the slots of loads that only
-    copy local memory, and for each store what it takes of them, by PTX lines too.
+    copy local memory, and for each store what it takes of them, by PTX lines too. `clusters`: whether a block may
+    be in a cluster with others.
 
     >>> from tilewright.simulate.ptx import parse
     >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
@@ -117,7 +118,14 @@ class MemoryCheck(Instrument):
 
     gap_bytes = GAP_BYTES
 
-    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle", "_carried")  # tables of affine accesses list cells
+    parameters = (
+        "cell_bytes",
+        "_mbarriers",
+        "_bulks",
+        "_idle",
+        "_carried",
+        "_alone",
+    )  # tables of affine accesses list cells
 
     def __init__(
         self,
@@ -126,8 +134,10 @@ class MemoryCheck(Instrument):
         states: States | None = None,
         idle: Mapping[int, npt.NDArray[np.bool_]] | None = None,
         carried: Carried = _NOTHING,
+        clusters: bool = True,
     ) -> None:
         self.name = "memory"
+        self._alone = not clusters
         self._carried = carried
         self._slots = max((slot + 1 for slots in carried[0].values() for slot in slots), default=0)
         self._idle = {line: accesses.lanes_of(threads) for line, threads in (idle or {}).items()}
@@ -139,7 +149,8 @@ class MemoryCheck(Instrument):
         self._products = any(mbarriers.is_product(form) for _, form in forms)
         self._points_to_params = any(_is_to_params(instruction, form) for instruction, form in forms)
         self.orders = any(_orders(form) for _, form in forms)
-        self._scoped = any(accesses.is_narrow(one.name) for one, form in forms if _orders(form) or form.row.access)
+        scoped = (one.name.split(".") for one, form in forms if _orders(form) or form.row.access)
+        self._scoped = any("cta" in parts or (self._alone and "cluster" in parts) for parts in scoped)
         self._meets = any(form.has("cluster") and form.row.kind == "cluster" for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         of_some = any(_is_of_some(instruction, form) for instruction, form in forms)
@@ -157,10 +168,12 @@ class MemoryCheck(Instrument):
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""
         form = table().find(site.opcode)
+        if self._alone and site.kind in (EventKind.ACCESS, EventKind.FENCE) and not _is_of_inits(form):
+            site = accesses.without_cluster(site)
         match site.kind:
             case EventKind.CLUSTER:
                 return accesses.arrival(relaxed=form is not None and form.has("relaxed"))
-            case EventKind.FENCE if form is not None and form.has("mbarrier_init"):
+            case EventKind.FENCE if _is_of_inits(form):
                 return Handler("tw_shadow_init_fence", needs=accesses.PARTS)
             case EventKind.FENCE if self._bulks and form is not None and form.has("proxy"):
                 return mbarriers.handler(site)
@@ -305,6 +318,11 @@ def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
         for item in function.body:
             if isinstance(item, Instruction) and (form := table().find(item.name)) is not None:
                 yield item, form
+
+
+def _is_of_inits(form: Form | None) -> bool:
+    """Whether it is the fence of mbarriers' initialisations, which has one scope."""
+    return form is not None and form.has("mbarrier_init")
 
 
 def _orders(form: Form) -> bool:

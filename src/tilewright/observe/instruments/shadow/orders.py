@@ -1,8 +1,9 @@
 """The order that fences and atomics make between blocks and warps: computed only to rule out a suspected race.
 
 A fence followed by a strong write (atomic, volatile, relaxed or stronger) releases all that the warp did and knew
-before the fence. A strong read of that place acquires it. A barrier passes on what its block knows; a cluster's
-barrier, what its blocks know. A kernel without fences orders nothing in this way.
+before the fence; a releasing write releases at its own place. A strong read of that place and a fence behind it acquire
+it, or an acquiring read. A barrier passes on what its block knows; a cluster's barrier, what its blocks know. A kernel
+without fences orders nothing in this way.
 
 What is known of all warps is an immutable tree, so warps that know the same share it. The versions of one place are
 numbered: a later version includes every earlier one. So a grid barrier of thousands of blocks costs a few tree nodes a
@@ -11,9 +12,10 @@ block.
 A fence, write or read whose scope is its own block (.cta) releases and acquires there alone. For kernels with such,
 each block has a second version of a place, to which all its writes add, and which its reads of both scopes acquire.
 
-Source: PTX ISA, 8.8 (release and acquire patterns), 8.9 (causality order). Looser than the text: a strong read acquires
-without a fence after it, a place accumulates all its writes, and what a thread fenced before a barrier may be released
-by any thread after it, because programs fence, synchronise and let one thread set a flag.
+Source: PTX ISA, 8.8 (release and acquire patterns), 8.9 (causality order). Looser than the text: a place accumulates
+all its writes, because handlers do not run in the order of memory. What a thread fenced before a barrier may be
+released by any thread after it, and what a thread read before one may be acquired by any thread's fence after it,
+because programs fence, synchronise and let one thread set or read a flag.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any, NamedTuple
 
 from tilewright.observe.instruments.shadow.cells import (
     ACCESS,
+    ACQUIRES,
     ASK,
     BARRIER_ARRIVED,
     BARRIER_LEFT,
@@ -47,6 +50,8 @@ from tilewright.observe.instruments.shadow.cells import (
 _ALL = -1
 #: The place for what barriers of clusters pass on, one for each first block of a cluster.
 _CLUSTERS = -2
+#: Words of the name of a place in the history of one block: its address, home and the block.
+_NEAR = 3
 _BRANCHES = 16
 _LANES = 32
 #: Arguments of `Orders.call`.
@@ -74,6 +79,13 @@ class _Account(NamedTuple):
     all: _Version
 
 
+class _Read(NamedTuple):
+    """A strong read of a place that may not be complete: the version it has seen, and whether it acquires that."""
+
+    taken: _Version | None
+    acquires: bool
+
+
 class Orders:
     """The accesses of other warps that each warp of a launch knows through memory.
 
@@ -90,7 +102,10 @@ class Orders:
         self._blocks: dict[int, _Account] = defaultdict(lambda: nothing)
         # by fences before a barrier; published by the block's next write
         self._released: dict[tuple[bool, int], _Account] = {}
-        self._seen: dict[tuple[int, int], dict[tuple[int, ...], _Version | None]] = defaultdict(dict)
+        self._seen: dict[tuple[int, int], dict[tuple[int, ...], _Read]] = defaultdict(dict)
+        # what a warp has read and no fence has acquired; the same of a block, behind a barrier
+        self._pending: dict[tuple[bool, tuple[int, int]], _Version] = {}
+        self._handed: dict[tuple[bool, int], _Version] = {}
         self._lock = threading.Lock()
 
     def call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
@@ -98,7 +113,7 @@ class Orders:
         here = number, warp
         with self._lock:
             if what != BARRIER_LEFT and here in self._seen:
-                self._acquire(here)
+                self._take(here)
                 if what in (FENCE, BARRIER_ARRIVED):
                     del self._seen[here]
             if what == ASK:
@@ -106,23 +121,38 @@ class Orders:
             if what == ACCESS:
                 self._access(here, a, b, c)
             elif what == FENCE:
-                self._release(here, c, a)
+                self._fence(here, c, a)
             elif what == CLUSTER_ARRIVED:
-                self._write((a, _CLUSTERS), number, self._all_of(here, c))
+                released = self._releases.get((False, here)) if b else self._all_of(here, c)  # b: it is relaxed
+                if released:
+                    self._write((a, _CLUSTERS), number, released)
             elif what == CLUSTER_LEFT:
-                own, every = self._knows[here]
-                self._knows[here] = _Account(own, self._later(every, self._places.get((a, _CLUSTERS), every)))
+                self._know(here, self._places.get((a, _CLUSTERS)))
             elif what == BARRIER_ARRIVED:
-                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # c: the clock after it
-                for near in self._scopes:
-                    if (near, here) in self._releases:
-                        self._hand_on(self._released, (near, number), self._releases[near, here])
+                self._arrive(here, c)
             else:
-                self._knows[here] = self._both(self._knows[here], self._blocks[number])
-                for near in self._scopes:
-                    if (near, number) in self._released:
-                        self._hand_on(self._releases, (near, here), self._released[near, number])
+                self._leave(here)
         return 0
+
+    def _arrive(self, here: tuple[int, int], clock: int) -> None:
+        """A warp is at a barrier of its block; `clock` is its clock after it."""
+        number = here[0]
+        self._blocks[number] = self._both(self._blocks[number], self._all_of(here, clock))
+        for near in self._scopes:
+            if (near, here) in self._releases:
+                self._hand_on(self._released, (near, number), self._releases[near, here])
+            if (near, here) in self._pending:
+                self._await_fence(self._handed, (near, number), self._pending[near, here])
+
+    def _leave(self, here: tuple[int, int]) -> None:
+        """A warp goes on behind a barrier of its block."""
+        number = here[0]
+        self._knows[here] = self._both(self._knows[here], self._blocks[number])
+        for near in self._scopes:
+            if (near, number) in self._released:
+                self._hand_on(self._releases, (near, here), self._released[near, number])
+            if (near, number) in self._handed:
+                self._await_fence(self._pending, (near, here), self._handed[near, number])
 
     def _ordered(self, here: tuple[int, int], block: int, who: int, clock: int) -> bool:
         own, every = self._knows[here]
@@ -139,21 +169,26 @@ class Orders:
 
     def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
         home = (how >> 32) - 1 if how >> 32 else here[0]  # another block of the cluster
-        narrow = bool(how & NARROW)
-        if how & RELEASES:
-            self._release(here, clock, narrow)
-        for near in self._scopes:
+        released = self._all_of(here, clock + 1) if how & RELEASES else None
+        for near in self._scopes[bool(how & NARROW) :]:
             place = (address, home if how & SHARED else _ALL, *[here[0]] * near)
-            if how & READS and near >= narrow:
-                seen = self._seen[here]
-                seen[place] = seen.pop(place, None)
+            if how & READS:
+                seen, acquires = self._seen[here], bool(how & ACQUIRES)
+                before = seen.pop(place, _Read(None, False))
+                seen[place] = before if before.acquires or not acquires else _Read(None, True)
                 if len(seen) > _LANES * len(self._scopes):
                     del seen[next(iter(seen))]
-            if how & WRITES and how & STRONG and near >= narrow and (near, here) in self._releases:
-                self._write(place, here[0], self._releases[near, here])
+            account = released or self._releases.get((near, here))
+            if how & WRITES and how & STRONG and account:
+                self._write(place, here[0], account)
 
-    def _release(self, here: tuple[int, int], clock: int, narrow: int) -> None:
-        """What a warp has done and knows may be published by its next writes, in its own block alone if `narrow`."""
+    def _fence(self, here: tuple[int, int], clock: int, narrow: int) -> None:
+        """Acquire what the warp has read; what it has done and knows may be published by its next writes.
+
+        Both hold in its own block alone if `narrow`.
+        """
+        for near in self._scopes[narrow:]:
+            self._know(here, self._pending.pop((near, here), None))
         for near in self._scopes[narrow:]:
             self._releases[near, here] = self._all_of(here, clock + 1)
 
@@ -165,19 +200,30 @@ class Orders:
         tree = _joined(known.tree, _branch(self._levels, block, released.own), self._levels)
         self._places[place] = _Version(tree, history, number)
 
-    def _acquire(self, here: tuple[int, int]) -> None:
-        """Acquire from the places that were read earlier.
+    def _take(self, here: tuple[int, int]) -> None:
+        """Take the versions of places that were read earlier: acquire them, or let a fence do so.
 
         A handler runs before its access reads memory, and the other lanes are judged in between. So a place is kept
         until a fence or barrier shows that the access is complete, or until one access could have read as many others.
         """
         seen = self._seen[here]
-        for place, taken in seen.items():
+        for place, (taken, acquires) in seen.items():
             version = self._places.get(place)
-            if version is not taken and version is not None:
-                seen[place] = version
-                own, every = self._knows[here]
-                self._knows[here] = _Account(own, self._later(every, version))
+            if version is taken or version is None:
+                continue
+            seen[place] = _Read(version, acquires)
+            if acquires:
+                self._know(here, version)
+            else:
+                self._await_fence(self._pending, (len(place) == _NEAR, here), version)
+
+    def _know(self, here: tuple[int, int], version: _Version | None) -> None:
+        if version is not None:
+            own, every = self._knows[here]
+            self._knows[here] = _Account(own, self._later(every, version))
+
+    def _await_fence(self, waiting: dict[Any, _Version], key: Any, version: _Version) -> None:
+        waiting[key] = self._later(waiting[key], version) if key in waiting else version
 
     def _all_of(self, here: tuple[int, int], end: int) -> _Account:
         """The accesses that a warp knows, and its own before the clock `end`."""
