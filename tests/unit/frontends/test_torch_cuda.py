@@ -390,6 +390,23 @@ def test_everything_is_restored() -> None:
         assert torch.ones(3, device="cuda").tolist() == [1, 1, 1]
 
 
+def test_torch_counts_its_devices_again_after_a_gpu_has_ended() -> None:
+    """Its C++ counts once for a process, and must not have counted the simulated GPU."""
+    before = torch.cuda.device_count()
+    for _ in range(2):
+        with tw.simulated_gpu("h100"):
+            assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+            assert torch.cuda.get_device_name().startswith("NVIDIA H100")
+            with torch.cuda.device(0):
+                assert torch.zeros(2, device="cuda").sum() == 0
+        assert torch.cuda.device_count() == before and torch.cuda.is_available() == bool(before)
+        if not before:
+            with pytest.raises(
+                (RuntimeError, AssertionError), match=r"No CUDA GPUs are available|not compiled with CUDA"
+            ):
+                torch.ones(1, device="cuda")
+
+
 def test_reads_of_unwritten_memory_are_found() -> None:
     with tw.simulated_gpu(check=True) as gpu:
         torch.empty(4, device="cuda").cpu()

@@ -3,8 +3,8 @@
 CuPy's modules contain the runtime, and torch brings it as a library. It needs the vendor's driver, so it
 cannot run here, and our functions replace all its documented functions. The symbol table has their addresses.
 
-Source: System V Application Binary Interface, "Sections" and "Symbol Table" (chapter 4); Intel SDM, volume 2, JMP; Arm
-ARM, LDR (literal), BR.
+Source: System V Application Binary Interface, "Sections" and "Symbol Table" (chapter 4); Intel SDM, volume 2, JMP, MOV;
+Arm ARM, LDR (literal), BR, MOV (wide immediate), RET.
 """
 
 from __future__ import annotations
@@ -25,6 +25,15 @@ _JUMPS = {
     "x86_64": bytes([0xFF, 0x25, 0, 0, 0, 0]),  # JMP [RIP]; the operand follows
     "aarch64": struct.pack("<II", 0x58000050, 0xD61F0200),  # LDR x16 with the next 8 bytes; BR x16
 }
+_RETURNS_ONE = {
+    "x86_64": bytes([0xB8, 1, 0, 0, 0, 0xC3]),  # MOV EAX, 1; RET
+    "aarch64": struct.pack("<II", 0x52800020, 0xD65F03C0),  # MOV w0, #1; RET
+}
+
+
+def returns_one() -> bytes:
+    """The code of a function that returns 1."""
+    return _RETURNS_ONE[platform.machine()]
 
 
 def functions(library: Path, table: int = SYMTAB) -> dict[str, int]:
@@ -53,20 +62,20 @@ def entry_points(library: Path) -> dict[str, int]:
 class Redirected:
     """Entry points of a loaded library that jump elsewhere, until :meth:`put_back`.
 
-    `library`: the library's file, as loaded by the process. `targets`: function -> address of its replacement;
-    functions that the library lacks are ignored.
+    `library`: the library's file, as loaded by the process. `targets`: function -> address of its replacement, or the
+    code that replaces its begin; functions that the library lacks are ignored.
 
     Raises DeviceError: the host does not allow changes of code.
     """
 
-    def __init__(self, library: Path, targets: Mapping[str, int]) -> None:
+    def __init__(self, library: Path, targets: Mapping[str, int | bytes]) -> None:
         known = entry_points(library)
         base, jump = _base(library), _JUMPS[platform.machine()]
         self._before: dict[int, bytes] = {}
         for name, target in targets.items():
             if name in known:
                 at = base + known[name]
-                code = jump + struct.pack("<Q", target)
+                code = target if isinstance(target, bytes) else jump + struct.pack("<Q", target)
                 self._before[at] = ctypes.string_at(at, len(code))
                 _write(at, code)
 

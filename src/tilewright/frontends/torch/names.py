@@ -18,7 +18,8 @@ from typing import Any
 import torch
 
 from tilewright.errors import DeviceError
-from tilewright.frontends.libcuda.entries import mapped_files
+from tilewright.frontends.libcuda.entries import Redirected, mapped_files, returns_one
+from tilewright.frontends.libcuda.served import vendors_driver
 from tilewright.frontends.libcuda.static_runtime import static_runtime
 from tilewright.frontends.passed import passing
 from tilewright.frontends.torch import graphs, host_memory, shared, storages, streams
@@ -30,6 +31,9 @@ from tilewright.simulate.device.contexts import DeviceNumber
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.host_side import Device
 from tilewright.simulate.run.memory import Memory
+
+#: torch's `c10::cuda::device_count`, which counts once for a process: its own count is that of the host's GPUs.
+_COUNT = "_ZN3c104cuda12device_countEv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,16 @@ class Properties:
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Replace the table's names, and register the factories of the device."""
     with replaced(rows(gpu)), ExitStack() as stack:
-        for library in (path for path in mapped_files() if path.name.startswith("libcudart.so")):
+        for library in mapped_files():
+            if library.name.startswith("libc10_cuda.so"):
+                with suppress(DeviceError):
+                    stack.callback(Redirected(library, {_COUNT: returns_one()}).put_back)
+            if not library.name.startswith("libcudart.so"):
+                continue
             with suppress(DeviceError):  # a host that allows no change of code: torch's C++ then finds no GPU
-                stack.callback(static_runtime().redirect(library).put_back)
+                redirected = static_runtime().redirect(library)
+                if vendors_driver() is not None:  # otherwise ours says more: that there is no GPU
+                    stack.callback(redirected.put_back)
         library = torch.library.Library("aten", "IMPL")
         stack.callback(library._destroy)
         # Releases that refuse a second kernel have this option; a simulated GPU within another registers a second one.

@@ -17,9 +17,6 @@ from tilewright.multiply.backends.cuda import current
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 from tilewright.torch import matmul  # noqa: E402  # torch may be missing
 
-#: torch's CUDA build counts devices once for a process: after a simulated GPU it asks the driver for one that has gone.
-pytestmark = pytest.mark.own_process
-
 SHAPES = [((5, 4), (4, 3)), ((4,), (4, 3)), ((5, 4), (4,)), ((4,), (4,)), ((2, 1, 5, 4), (3, 4, 2))]
 
 
