@@ -19,7 +19,9 @@ from tilewright.observe.prediction.launches import of_profile
 from tilewright.observe.prediction.products import Product
 from tilewright.profiling import profile
 from tilewright.simt import Limits
+from tilewright.simulate.observer import Launch, Observer, Run
 from tilewright.simulate.programs import disassembler
+from tilewright.simulate.run.staging import Scene
 
 cuda = pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 
@@ -56,6 +58,32 @@ def _scale(x: Any) -> None:
     i = cuda.grid(1)
     if i < x.size:
         x[i] *= 2
+
+
+class _Diary(Observer):
+    """The launches that it saw, with how many blocks ran; None: all."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int | None]] = []
+
+    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
+        assert run is not None
+        self.seen.append((launch.name, run.part and run.part.count))
+
+
+@pytest.mark.parametrize("blocks", [4, 4096])
+def test_a_launch_is_staged_once_and_seen_once(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small launch runs whole, and leaves its results; of a large one some blocks run, and nothing is left."""
+    staged, stage = [], Scene.stage
+    monkeypatch.setattr(Scene, "stage", lambda scene, args: staged.append(1) or stage(scene, args))
+    diary, x = _Diary(), np.zeros(256 * blocks, np.float32)
+    with tw.simulated_gpu("a6000", observers=[diary]):
+        alone = tw.predict(_fill, blocks, 256, (x,))
+    assert (len(staged), x.any()) == (1, blocks == 4)
+    assert diary.seen == [("_fill", None if blocks == 4 else 32)]
+    assert alone.counted_blocks == blocks if blocks == 4 else alone.counted_blocks < blocks
+    tw.profile(_fill, 4, 256, (x,), gpu="a6000")
+    assert len(staged) == 2
 
 
 @pytest.mark.parametrize(("kernel", "moved"), [(_fill, 1), (_scale, 2)])
