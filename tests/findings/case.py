@@ -179,6 +179,12 @@ class Case:
         The `finds:` comments of the file are about this case; every other case must give no finding.
     finds : mapping of str to tuple of str
         Text of a line of the kernel -> codes, for a Python kernel of another file, which has no comments.
+    why : str
+        In `verdicts/`: the argument for the verdict.
+    codes : tuple of str
+        In `verdicts/`: the codes of which one must be found; none, where the kernel is correct.
+    known : str
+        In `verdicts/`: why `check` gives another verdict today.
     """
 
     name: str
@@ -196,6 +202,9 @@ class Case:
     strict: bool = False
     defective: bool = False
     finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    why: str = ""
+    codes: tuple[str, ...] = ()
+    known: str = ""
 
     @property
     def path(self) -> Path:

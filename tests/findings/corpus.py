@@ -3,6 +3,10 @@
 `correct/` holds correct kernels of many kinds, one a file. `defects/` holds, in each file, one mistake that people make
 and its clean twin. Every file is read alone and leaves `CASES`, a tuple of :class:`case.Case`.
 
+`verdicts/` holds, in each file, kernels of one kind, made of few sources and many arguments, each with a verdict and
+its argument; no reference and no line. `precision.py` counts what `check` finds of these, of `defects/` and of the
+litmus tests.
+
 To add a case, add a file: nothing else names it. Write the kernel in Python with `numba.cuda`, or in CUDA C++ or PTX as
 a raw string given to `case.cuda_cpp(__file__, SOURCE, "entry")` or `case.ptx(...)`. State the launch, the arguments and
 a NumPy reference. In `defects/` mark the defective case with `defective=True`, and end each line that must be reported
