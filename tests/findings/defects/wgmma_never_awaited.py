@@ -36,6 +36,6 @@ __global__ void left(float *out) {
 """
 
 CASES = (
-    Case("one_in_flight", cuda_cpp(__file__, SOURCE, "left<false>"), 1, 160, sums, defective=True),
-    Case("none_in_flight", cuda_cpp(__file__, SOURCE, "left<true>"), 1, 160, sums, every(16)),
+    Case("one_left_in_flight", cuda_cpp(__file__, SOURCE, "left<false>"), 1, 160, sums, defective=True),
+    Case("none_left_in_flight", cuda_cpp(__file__, SOURCE, "left<true>"), 1, 160, sums, every(16)),
 )
