@@ -27,6 +27,7 @@ def check(
     given: program.Given,
     ignore: Annotated[Names, option("--ignore")] = None,
     strict: Annotated[bool, option("--strict")] = False,
+    schedules: Annotated[Text, option("--schedules", "3")] = None,
     fail_on: Annotated[Text, option("--fail-on", "warning")] = None,
     format: Annotated[Names, option("--format", "text")] = None,
     json: Annotated[bool, option("--json")] = False,
@@ -65,7 +66,8 @@ def check(
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
     else:
         unwanted = suppressions.checked(values.words("--ignore", ignore), "--ignore")
-    checks = Checks(gpu=what.gpu, ignore=unwanted, strict=strict or project.strict)
+    orders = project.schedules if schedules is None else values.whole("--schedules", schedules, 0, "3")
+    checks = Checks(gpu=what.gpu, ignore=unwanted, strict=strict or project.strict, schedules=orders)
     quiet = formats.alone(forms)
     limits = what.limits or Limits.default()
     with _with_debug_code() if debug else contextlib.nullcontext():

@@ -85,7 +85,8 @@ def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseExc
     form = next(iter(formats.chosen(options["format"] or ["text"], json=False)))
     form = values.one_of("--format", form, ("text", "brief"))
     unwanted = suppressions.checked(values.words("--ignore", options["ignore"]))
-    checks = Checks(gpu=_gpu(options), ignore=unwanted, strict=options["strict"])
+    orders = None if options["schedules"] is None else values.whole("--schedules", options["schedules"], 0, "3")
+    checks = Checks(gpu=_gpu(options), ignore=unwanted, strict=options["strict"], schedules=orders)
     with _following(checks, options):
         raised = _run(shell, head, cell)
     parts = report.blocks(

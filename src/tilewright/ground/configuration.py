@@ -44,6 +44,7 @@ class Project:
     limit: float | None = None  #: Seconds after which a launch is stopped.
     ignore: tuple[str, ...] = ()  #: Codes of findings to leave out.
     strict: bool = False  #: Whether races that are right on today's GPUs, or meant, are findings too.
+    schedules: int | None = None  #: More orders in which a launch runs, if its findings can depend on the order.
     fail_on: FailOn | None = None  #: The least severity that makes a finding a failure.
     format: tuple[str, ...] = ()  #: Formats of the report, as `--format` takes them.
     file: Path | None = None  #: The file they come from.
@@ -64,6 +65,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "limit": (lambda value: type(value) in (int, float) and value > 0, "seconds, more than 0"),
     "ignore": (_is_texts, 'a list of codes, such as ["TW601"]'),
     "strict": (lambda value: type(value) is bool, "true or false"),
+    "schedules": (lambda value: type(value) is int and value >= 0, "a whole number of at least 0"),
     "fail-on": (lambda value: value in FAIL_ON, f"one of {', '.join(FAIL_ON)}"),
     "format": (_is_texts, 'a form of the report, or a list, such as ["text", "sarif=findings.sarif"]'),
 }

@@ -217,6 +217,16 @@ class BlocksAlone(Protocol):
         """
 
 
+class LaunchAgain(Protocol):
+    """Runs a launch again in other orders, from the memory with which it began; then restores that of the first run."""
+
+    def run(self, seed: int, instruments: Sequence[Instrument], limits: Limits) -> Run:
+        """Run it in the order of a seed.
+
+        Raises KernelError: the kernel failed.
+        """
+
+
 class Observer:
     """Gets all events of memory and launches, in order. Subclasses override the methods that they need."""
 
@@ -298,6 +308,13 @@ class Observer:
         Returns whether those were enough, so that the launch need not run unless somebody needs its results.
         """
         return False
+
+    def repeats(self, launch: Launch) -> bool:
+        """Whether it may run a launch again after its end; see `again`."""
+        return False
+
+    def again(self, launch: Launch, run: Run, other: LaunchAgain) -> None:
+        """Called between the end of a launch that it `repeats` and `finished`, if the launch ran to its end."""
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """A launch ended with a run, or with an error, which the program also gets.

@@ -162,7 +162,7 @@ def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None
     [
         (
             ("check", "--kernels", "k", "x.py"),
-            "an option must be one of `tilewright check`: --gpu, --seed, --limit, --ignore, --strict, --fail-on,",
+            "an option must be one of `tilewright check`: --gpu, --seed, --limit, --ignore, --strict, --schedules,",
         ),
         (("check", "--limt", "3", "x.py"), "--codes (got --limt); did you mean --limit?"),
         (("run", "--sarif", "f", "x.py"), "`tilewright run`: --gpu, --seed, --limit (got --sarif); "),

@@ -45,7 +45,7 @@ class CheckedTests:
         project = configuration.of(config.rootpath)
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
         #: The simulated GPU's observer.
-        self.checks = Checks(gpu=gpu_name, ignore=unwanted, strict=project.strict)
+        self.checks = Checks(gpu=gpu_name, ignore=unwanted, strict=project.strict, schedules=project.schedules)
         self._failing = configuration.FAILURES[project.fail_on or "warning"]
         self._rest: list[str] = []  # shown at the end: findings of no test, and those that are not failures
         self._held: list[Finding] = []  # what `strict` would add

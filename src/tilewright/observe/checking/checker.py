@@ -15,8 +15,10 @@ import numpy.typing as npt
 from tilewright.errors import KernelError, LaunchError, PtxError
 from tilewright.observe.checking import copies, faults, finite, folded, hosts, launches, mending, passed, suppressions
 from tilewright.observe.checking.coverage import Coverage
+from tilewright.observe.checking.schedules import Schedules, place
 from tilewright.observe.checking.static import (
     carried,
+    deciding,
     fences,
     idle,
     indices,
@@ -43,7 +45,17 @@ from tilewright.observe.instruments.wraparound import Wraparound
 from tilewright.simulate import machine
 from tilewright.simulate.events import GLOBAL_BASE, Instrument
 from tilewright.simulate.isa import Role
-from tilewright.simulate.observer import ArgumentFact, BlocksAlone, HostRace, Launch, Observer, Rows, Run, StreamRace
+from tilewright.simulate.observer import (
+    ArgumentFact,
+    BlocksAlone,
+    HostRace,
+    Launch,
+    LaunchAgain,
+    Observer,
+    Rows,
+    Run,
+    StreamRace,
+)
 from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.listing import parsed
 from tilewright.simulate.run.allocations import red_zone_bytes
@@ -68,8 +80,9 @@ class Checks(Observer):
 
     `gpu`: GPU whose limits apply, as `tilewright gpus` lists it; by default `TILEWRIGHT_GPU`, or else the H100.
     `ignore`: codes to suppress. `strict`: whether to report races that are right on today's GPUs, or meant, too.
+    `schedules`: other orders in which a launch runs if its findings can depend on the order; by default 3.
 
-    Raises ArgumentValueError: there is no such GPU, or no such code.
+    Raises ArgumentValueError: there is no such GPU, no such code, or not such a number of orders.
 
     >>> checks = Checks(ignore=["TW601"])
     >>> checks.findings
@@ -79,7 +92,14 @@ class Checks(Observer):
     red_zones = True
     host_races = True
 
-    def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = (), strict: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        gpu: str | None = None,
+        ignore: Sequence[str] = (),
+        strict: bool = False,
+        schedules: int | None = None,
+    ) -> None:
         self.launches = 0  #: Launches so far, with the rejected ones.
         #: For each kernel, how many of its launches did not run to their end for a reason that is no finding.
         self.unchecked: Counter[str] = Counter()
@@ -89,6 +109,8 @@ class Checks(Observer):
         self._gpu = machine.chosen(gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
         self._strict = strict
+        self._schedules = Schedules(schedules)
+        self._of_orders: list[Finding] = []  # what other orders of a launch have found, until it has ended
         self._found: list[Finding] = []
         self._kernels: dict[str, None] = {}
         self._files: dict[str, None] = {}
@@ -133,7 +155,7 @@ class Checks(Observer):
 
     def for_child(self) -> Checks:
         """Checks for a child process."""
-        return Checks(gpu=self._gpu.key)
+        return Checks(gpu=self._gpu.key, schedules=self._schedules.most)
 
     def report(self) -> dict[str, Any]:
         """Launches, kernels, files and findings; merges these findings, so that the next call takes no longer."""
@@ -243,6 +265,8 @@ class Checks(Observer):
             found = _of_text(*key[:2], launch.name, file, tuple(dtypes))
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch)
+        if alone is not None and self.repeats(launch):
+            self._schedules.begin(self._states, alone.memory_bytes)
         if alone is not None and launch.name in self._waiting:
             del self._waiting[launch.name]
             of_arrays, whole = folded.findings(launch, alone)
@@ -255,8 +279,7 @@ class Checks(Observer):
         """New instruments for the launch."""
         read, kernel = values_of(launch), (launch.program.ptx, launch.program.entry)
         signs = _signs(*kernel) if read is not None else {}
-        block, clusters = launch.block if read is not None else None, launch.cluster not in (None, (1, 1, 1))
-        memory = _memory_check(*kernel, launch.name, block, clusters).on(self._states)
+        memory = self._memory_of(launch).on(self._states)
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         shuffles = shuffling.instrument(read, launch.name) if read is not None else None
@@ -264,6 +287,21 @@ class Checks(Observer):
         alone = read is not None and _uses_tensor_memory(*kernel) and cluster_of(*asked) in (None, (1, 1, 1))
         more = [Wraparound(signs)] if signs else []
         return [*found, *more, *([shuffles] if shuffles else []), *([TensorMemory(launch.name)] if alone else [])]
+
+    def repeats(self, launch: Launch) -> bool:
+        """Whether the launch's findings can depend on the order of its warps."""
+        return not self._misfits and self._schedules.concern(launch)
+
+    def again(self, launch: Launch, run: Run, other: LaunchAgain) -> None:
+        """Run the launch in other orders, and keep what these find."""
+        found = self._schedules.findings(launch, run, other, lambda states: self._memory_of(launch).on(states))
+        read = values_of(launch)
+        self._of_orders = self._of_launch([row for row in found if not _loaded_ahead(row, read)], launch, read)
+
+    def _memory_of(self, launch: Launch) -> MemoryCheck:
+        """The check of the launch's memory, without its states."""
+        block, program = launch.block if values_of(launch) is not None else None, launch.program
+        return _memory_check(program.ptx, program.entry, launch.name, block, launch.cluster not in (None, (1, 1, 1)))
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather the findings of the instruments, and of the machine's error."""
@@ -291,8 +329,11 @@ class Checks(Observer):
                 found += self._of_launch(nonfinite, launch, read)
         found += self._raised[raised_before:]
         known = {(one.code, one.source, one.line) for one in found}
-        self._found += [*found, *(one for one in self._of_arrays if (one.code, one.source, one.line) not in known)]
-        self._of_arrays = []
+        places = set(map(place, found))
+        of_orders = [one for one in self._of_orders if place(one) not in places]
+        of_arrays = [one for one in self._of_arrays if (one.code, one.source, one.line) not in known]
+        self._found += [*found, *of_orders, *of_arrays]
+        self._of_arrays, self._of_orders = [], []
 
     def explains(self, launch: Launch, error: Exception) -> bool:
         """Whether a finding explains the error that ended or rejected a launch."""
@@ -340,8 +381,8 @@ def _memory_check(ptx: str, entry: str, name: str, block: tuple[int, int, int] |
     if block is None:
         return MemoryCheck(parsed(ptx), name, clusters=clusters)
     read = values.of_kernel(ptx, entry)
-    unused, copied = idle.threads(read, block), carried.of(read)
-    return MemoryCheck(parsed(ptx), name, idle=unused, carried=copied, clusters=clusters)
+    unused, copied, useless = idle.threads(read, block), carried.of(read), deciding.unused(read)
+    return MemoryCheck(parsed(ptx), name, idle=unused, carried=copied, unused=useless, clusters=clusters)
 
 
 @functools.lru_cache(maxsize=_KERNELS)

@@ -23,6 +23,7 @@ def check(
     *,
     ignore: Sequence[str] = (),
     strict: bool = False,
+    schedules: int = 3,
     **options: Unpack[LaunchOptions],
 ) -> Findings:
     """Run a kernel on the simulated GPU and report its defects.
@@ -40,10 +41,14 @@ def check(
     strict : bool
         Whether to report races that today's GPUs get right, too: lanes of a warp in lockstep through volatile memory
         (TW311), and threads that write one value (TW312). Without it the report counts them in a line.
+    schedules : int
+        More orders of blocks and warps in which the kernel runs, each on the memory that it began with, if its findings
+        can depend on the order: where it reads a flag without waiting for it, takes tickets, or tries a lock. What only
+        another order shows is reported with its seed. Results in arrays are those of the first run.
     **options
         `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
-        :func:`tilewright.simt.launch`. One order of blocks and warps runs: where a kernel reads a flag without waiting
-        for it, another `seed` may take another path, with other findings.
+        :func:`tilewright.simt.launch`. Findings do not depend on `seed` where those orders show all that can happen;
+        they are a few of many, so a rare one may need another `seed`, or more `schedules`.
 
     Returns
     -------
@@ -54,7 +59,7 @@ def check(
     Raises
     ------
     ArgumentValueError
-        There is no such code or GPU.
+        There is no such code or GPU, or `schedules` is negative.
     TilewrightError
         As :func:`tilewright.simt.launch`, if the error is no finding: a limit, `trap`, arguments that do not fit.
 
@@ -71,7 +76,7 @@ def check(
     suppressions.checked(ignore)
     request = LaunchRequest.by("check", kernel, grid, block, args, options)
     request.check_options()
-    checks = Checks(gpu=request.gpu, ignore=ignore, strict=strict)
+    checks = Checks(gpu=request.gpu, ignore=ignore, strict=strict, schedules=schedules)
     try:
         run_request(request, (checks,))
     except (KernelError, LaunchError):

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.errors import KernelError, TilewrightError
+from tilewright.errors import KernelError, OutOfMemoryError, TilewrightError
 from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.ground.progress import announced
 from tilewright.simulate.events import Instrument
 from tilewright.simulate.launch_request import Limits
+from tilewright.simulate.machine.host_memory import refused
 from tilewright.simulate.observer import Launch, Observer, Part, Run
 from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.program import Program
@@ -95,6 +96,29 @@ class Alone:
         return _run(made_ready(about, self._values, instruments), self._values, placed, _Results([instruments]))
 
 
+class Again:
+    """Runs a launch again, from the memory with which it began."""
+
+    def __init__(self, launch: Launch, values: Sequence[bytes], placed: Placed) -> None:
+        self._launch, self._values, self._placed = launch, values, placed
+        memory, places = placed.memory, placed.memory.allocations()
+        self._refused = refused(sum(size for _, size in places))
+        self._before = [(at, memory.view(at, size).copy()) for at, size in places if not self._refused]
+
+    def run(self, seed: int, instruments: Sequence[Instrument], limits: Limits) -> Run:
+        """Run it in the order of a seed, and restore what memory holds now.
+
+        Raises KernelError: the kernel failed; OutOfMemoryError: the host has no room for the contents of its memory.
+        """
+        if self._refused:
+            raise OutOfMemoryError(f"the contents of GPU memory are kept and restored, so {self._refused}")
+        job = made_ready(replace(self._launch, seed=seed, limits=limits), self._values, instruments)
+        with self._placed.memory.restored():
+            for address, held in self._before:
+                self._placed.memory.view(address, len(held))[:] = held
+            return _run(job, self._values, self._placed, _Results([instruments]))
+
+
 class _Results:
     """The results of a launch's instruments, for each observer that brings some."""
 
@@ -161,7 +185,10 @@ def observed(
                 groups += [tuple(observer.instruments(about)) for observer in observers]
                 results = _Results(groups)
             job = made_ready(about, values, tuple(itertools.chain(*groups)))
+            again = {at: Again(about, values, placed) for at, one in enumerate(observers) if one.repeats(about)}
             run = _run(job, values, placed, results)
+            for at, other in again.items():
+                observers[at].again(about, replace(run, results=results.of(at)), other)
         finally:
             if allocated:
                 memory.free(allocated)

@@ -83,7 +83,7 @@ def _is_load(op: Op) -> bool:
     return plain and not any(map(form.has, _STRONG))
 
 
-def _is_own(op: Op) -> bool:
+def is_own(op: Op) -> bool:
     """Whether an instruction only computes its thread's registers from its thread's registers."""
     row = op.form.row
     return not row.access and (row.linear is not Linear.NONE or row.role in _ROLES)
@@ -121,7 +121,7 @@ class _Paths:
                     return ~self._none
                 if op.form.row.stores or op.form.row.access == "atomic":
                     used |= self._executing(op)
-                elif not _is_own(op):
+                elif not is_own(op):
                     return ~self._none
                 elif id(op) not in seen:
                     seen.add(id(op))

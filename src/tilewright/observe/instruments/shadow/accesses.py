@@ -77,8 +77,8 @@ def without_cluster(site: Site) -> Site:
     return replace(site, opcode=".".join(parts))
 
 
-def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Handler:
-    """The handler of an access."""
+def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int, *, unused: bool = False) -> Handler:
+    """The handler of an access; `unused`: nothing uses the value that it reads."""
     if site.asynchronous:
         facts = (WRITES, _element_bytes(site), 0)
         function = CFunction("tw_shadow_copy", EventKind.ACCESS, PARTS)
@@ -87,7 +87,7 @@ def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Han
     if _is_source(site):
         return _free(site, "tw_shadow_source")
     found = together([site], [offsets], cell_bytes) if offsets is not None else None
-    return found or _free(site)
+    return found or _free(site, unused=unused)
 
 
 def fence(site: Site) -> Handler:
@@ -164,10 +164,10 @@ def reads_later(site: Site | None) -> bool:
     return form is not None and form.row.kind in ("copy", "bulk", "tensor") and not form.has("bulk_group")
 
 
-def _free(site: Site, source: str = "") -> Handler:
+def _free(site: Site, source: str = "", *, unused: bool = False) -> Handler:
     """The handler of an access whose addresses are known only at run time."""
     does, values = how(site), site.access == "store"
-    order_bits = _order_bits(site) if does & STRONG and site.space != "local" else 0
+    order_bits = _order_bits(site, unused=unused) if does & STRONG and site.space != "local" else 0
     facts = (does, _element_bytes(site), order_bits)
     space = site.space.removeprefix("shared::")  # "cluster": of other blocks
     name = source or f"tw_shadow_{'free' if space == 'global' else 'turns'}_{space}"
@@ -228,10 +228,11 @@ def _element_bytes(site: Site) -> int:
     return max(1, site.bytes_per_lane // count)
 
 
-def _order_bits(site: Site) -> int:
-    """The bits that `orders.Orders` gets of a strong access."""
+def _order_bits(site: Site, *, unused: bool) -> int:
+    """The bits that `orders.Orders` gets of a strong access; a read whose value nothing uses is none there."""
     parts = site.opcode.split(".")
     releases = RELEASES if "release" in parts or "acq_rel" in parts else 0
     acquires = ACQUIRES if "acquire" in parts or "acq_rel" in parts else 0
-    does = how(site) & ~(READS if parts[0] == "red" else 0)  # no pattern begins to acquire with a reduction's read
+    # no pattern begins to acquire with a reduction's read
+    does = how(site) & ~(READS if unused or parts[0] == "red" else 0)
     return does | releases | acquires | (SHARED if site.space.startswith("shared") else 0)

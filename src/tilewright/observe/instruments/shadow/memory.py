@@ -92,6 +92,8 @@ class MemoryResult:
 
     findings: tuple[Finding, ...]
     not_judged: tuple[str, ...] = ()  #: Sentences about limits that were exceeded.
+    #: Whether two warps may have met at a word that one of them wrote, both by strong accesses; without fences always.
+    contested: bool = True
 
 
 #: By PTX line: the slots of each load that only copies, and the words of each part that a store takes of them.
@@ -107,8 +109,9 @@ class MemoryCheck(Instrument):
     The narrowest access of the kernel's module sets the size of the cells that races are detected in. Without `states`
     all global memory in use counts as written. `idle` has PTX lines of loads of global memory, and the threads of a
     block that do not use their values: these threads race with no store. `carried` has the slots of loads that only
-    copy local memory, and for each store what it takes of them, by PTX lines too. `clusters`: whether a block may
-    be in a cluster with others.
+    copy local memory, and for each store what it takes of them, by PTX lines too. `unused` has PTX lines of strong
+    reads whose values nothing uses: such a read orders nothing. `clusters`: whether a block may be in a cluster with
+    others.
 
     >>> from tilewright.simulate.ptx import parse
     >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
@@ -118,14 +121,8 @@ class MemoryCheck(Instrument):
 
     gap_bytes = GAP_BYTES
 
-    parameters = (
-        "cell_bytes",
-        "_mbarriers",
-        "_bulks",
-        "_idle",
-        "_carried",
-        "_alone",
-    )  # tables of affine accesses list cells
+    # tables of affine accesses list cells
+    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle", "_carried", "_unused", "_alone")
 
     def __init__(
         self,
@@ -134,11 +131,12 @@ class MemoryCheck(Instrument):
         states: States | None = None,
         idle: Mapping[int, npt.NDArray[np.bool_]] | None = None,
         carried: Carried = _NOTHING,
+        unused: frozenset[int] = frozenset(),
         clusters: bool = True,
     ) -> None:
         self.name = "memory"
         self._alone = not clusters
-        self._carried = carried
+        self._carried, self._unused = carried, unused
         self._slots = max((slot + 1 for slots in carried[0].values() for slot in slots), default=0)
         self._idle = {line: accesses.lanes_of(threads) for line, threads in (idle or {}).items()}
         forms = list(_forms(module))
@@ -187,7 +185,11 @@ class MemoryCheck(Instrument):
                 return accesses.stack(site)
             case EventKind.ACCESS if not mbarriers.has_event(form):
                 own = mbarriers.columns_handler(form) if form is not None else None
-                return own or self._with_known_use(site) or accesses.handler(site, offsets, self.cell_bytes)
+                return (
+                    own
+                    or self._with_known_use(site)
+                    or accesses.handler(site, offsets, self.cell_bytes, unused=site.ptx_line in self._unused)
+                )
             case kind if kind in _ORDERING_EVENTS:
                 return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS)
         return None
@@ -309,7 +311,8 @@ class MemoryCheck(Instrument):
         found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
         found += [waits.finding_of(one, self._awaited[0], sites, self._facts, self._kernel) for one in self._awaited[1]]
         counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}
-        return MemoryResult(tuple(settled(found)), tuple(text.format(n) for text, n in counts.items() if n))
+        sentences = tuple(text.format(n) for text, n in counts.items() if n)
+        return MemoryResult(tuple(settled(found)), sentences, self._orders.contested or not self.orders)
 
 
 def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:

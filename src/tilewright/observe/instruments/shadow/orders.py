@@ -106,6 +106,8 @@ class Orders:
         # what a warp has read and no fence has acquired; the same of a block, behind a barrier
         self._pending: dict[tuple[bool, tuple[int, int]], _Version] = {}
         self._handed: dict[tuple[bool, int], _Version] = {}
+        self._users: dict[tuple[int, ...], tuple[tuple[int, int] | None, bool]] = {}
+        self.contested = False  #: Whether two warps met at a place that one of them wrote.
         self._lock = threading.Lock()
 
     def call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
@@ -169,6 +171,8 @@ class Orders:
 
     def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
         home = (how >> 32) - 1 if how >> 32 else here[0]  # another block of the cluster
+        if not self.contested:
+            self._use((address, home if how & SHARED else _ALL), here, wrote=bool(how & WRITES))
         released = self._all_of(here, clock + 1) if how & RELEASES else None
         for near in self._scopes[bool(how & NARROW) :]:
             place = (address, home if how & SHARED else _ALL, *[here[0]] * near)
@@ -181,6 +185,15 @@ class Orders:
             account = released or self._releases.get((near, here))
             if how & WRITES and how & STRONG and account:
                 self._write(place, here[0], account)
+
+    def _use(self, place: tuple[int, ...], here: tuple[int, int], *, wrote: bool) -> None:
+        """Remember who used a place, and whether it was written."""
+        user, written = self._users.get(place, (here, False))
+        written |= wrote
+        self.contested = written and user != here
+        self._users[place] = (here if user == here else None, written)
+        if self.contested:
+            self._users.clear()
 
     def _fence(self, here: tuple[int, int], clock: int, narrow: int) -> None:
         """Acquire what the warp has read; what it has done and knows may be published by its next writes.

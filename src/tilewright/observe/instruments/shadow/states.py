@@ -71,6 +71,12 @@ class States:
         """A copy of the states of some bytes."""
         return self._part(address, size_bytes).copy()
 
+    def copied(self, size_bytes: int) -> States:
+        """States of their own for the first bytes, with what these have."""
+        made = States(size_bytes)
+        made._bytes[:size_bytes] = self._bytes[:size_bytes]
+        return made
+
     def put_back(self, address: int, states: npt.NDArray[np.uint8]) -> None:
         """Restore the states of some bytes."""
         self._part(address, states.size)[:] = states

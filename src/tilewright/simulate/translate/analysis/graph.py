@@ -196,11 +196,15 @@ def registers_of(operand: tree.Operand) -> list[str]:
 def is_strong(form: Form) -> bool:
     """Whether an access is one through which threads talk to each other: atomic, volatile, relaxed or stronger.
 
-    >>> names = ("ld.acquire.gpu.global.u32", "red.global.add.u32", "ld.global.u32", "ld.volatile.local.u32")
-    >>> [is_strong(table().find(name)) for name in names]
-    [True, True, False, False]
+    >>> names = "ld.acquire.gpu.global.u32 red.global.add.u32 ld.global.u32 ld.volatile.local.u32 mbarrier.arrive.b64"
+    >>> [is_strong(table().find(name)) for name in names.split()]
+    [True, True, False, False, False]
     """
-    if form.row.access not in ("load", "store", "atomic") or form.has("local"):
+    if (
+        form.row.access not in ("load", "store", "atomic")
+        or form.has("local")
+        or form.row.kind in ("mbarrier", "await")
+    ):
         return False
     return form.row.access == "atomic" or any(map(form.has, _STRONG))
 
