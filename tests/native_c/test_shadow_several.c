@@ -204,8 +204,37 @@ static void test_quick_reads_leave_the_lists_of_the_exact_judgement(void)
     done(exact);
 }
 
+// Copies of two threads read a word beside reads of warps: they stay in flight until each ends, in either order.
+static void test_copies_in_flight_stay_beside_reads(void)
+{
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        struct listed *all = fresh_lists(1);
+        const struct tw_shadow_launch *launch = &all->shadow->launch;
+        uint64_t flies = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | 9 << TW_SITE_SHIFT, *read = &all->reads[2];
+        uint64_t copies[2] = {flies | 0, flies | 33}, lands = 2 << TW_CLOCK_SHIFT | 9 << TW_SITE_SHIFT;
+        access_word(all, 2, 2, 5, TW_READS);
+        *read = tw_shadow_hold(launch, all->of, *read, copies[0]);
+        *read = tw_shadow_hold(launch, all->of, *read, copies[1]);
+        access_word(all, 1, 2, 6, TW_READS);
+        CHECK(in_flight(*read));
+        access_word(all, 2, 2, 7, TW_WRITES);
+        CHECK(findings(all->shadow, TW_SHARED_SOURCE) == 1 && findings(all->shadow, EVERY) == 1);
+        for (uint32_t i = 0; i < 2; i++) {
+            CHECK(in_flight(*read));
+            uint64_t copy = copies[i ^ turn];
+            *read = tw_shadow_let_go(launch, all->of, *read, copy, lands | (copy & TW_WHO_MASK));
+        }
+        CHECK(!in_flight(*read) && who_of(*read) == TW_SEVERAL_WARPS);
+        memset(all->shadow->table, 0, sizeof all->shadow->table);
+        access_word(all, 0, 2, 7, TW_WRITES);  // thread 0 knows its own copy alone
+        CHECK(findings(all->shadow, TW_SHARED_RACE) == 2 && findings(all->shadow, EVERY) == 2);
+        done(all);
+    }
+}
+
 int main(void)
 {
+    test_copies_in_flight_stay_beside_reads();
     test_quick_reads_leave_the_lists_of_the_exact_judgement();
     test_a_write_races_with_the_readers_of_a_model();
     test_lists_are_shared_and_freed();

@@ -13,6 +13,7 @@
 
 #include "clusters.h"
 #include "origins.h"
+#include "several.h"
 
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
@@ -187,23 +188,14 @@ static uint64_t *reads_of(const struct tw_shadow_launch *launch, struct tw_shado
     return (uint64_t *)((char *)block + launch->shared_reads);
 }
 
-// Mark R of what a copy reads of its block's shared memory.
-static void hold_source(const struct copy *me, uint64_t start)
-{
-    uint64_t size = me->launch->cell_bytes, site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
-    uint64_t *reads = reads_of(me->launch, me->block);
-    for (uint64_t c = start / size; c < (start + me->bytes) / size; c++)
-        reads[c] = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | TW_FLIGHT_WHO;
-}
-
-// A copy is complete: its cells in flight from `start` on become what its thread wrote or read.
+// A copy is complete: its cells in flight become what its thread wrote.
 static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, const struct tw_bulk *bulk,
-                 uint64_t *cells, uint64_t start, uint64_t landed)
+                 uint64_t landed)
 {
-    uint64_t size = launch->cell_bytes, bytes = bulk->end - bulk->start;
-    for (uint64_t c = start / size; c < (start + bytes) / size; c++)
-        if (in_flight(cells[c]) && ((cells[c] ^ landed) & TW_SITES) == 0)
-            cells[c] = landed;
+    uint64_t size = launch->cell_bytes;
+    for (uint64_t c = bulk->start / size; c < bulk->end / size; c++)
+        if (in_flight(block->writes[c]) && ((block->writes[c] ^ landed) & TW_SITES) == 0)
+            block->writes[c] = landed;
     block->version++;
 }
 
@@ -212,6 +204,24 @@ static uint64_t cell_of(const struct tw_bulk *bulk, uint64_t clock)
 {
     uint64_t site = bulk->row < TW_SITE_MAX ? bulk->row : TW_SITE_MAX;
     return clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | (uint64_t)bulk->strong << TW_STRONG_BIT | bulk->thread;
+}
+
+// A copy begins or ends to read its block's shared memory from `start` on: R says so beside other reads. `landed` is 0
+// or what its thread has read at the end. Neighbours with the same R get the same.
+static void read_source(const struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                        const struct tw_bulk *bulk, uint64_t start, uint64_t landed)
+{
+    uint64_t size = launch->cell_bytes, flight = cell_of(bulk, TW_FLIGHT_CLOCK), *reads = reads_of(launch, block);
+    uint64_t before = TW_GAP, after = 0;
+    for (uint64_t c = start / size; c < (start + bulk->end - bulk->start) / size; c++) {
+        if (reads[c] != before) {
+            before = reads[c];
+            after = landed ? tw_shadow_let_go(launch, block, before, flight, landed)
+                           : tw_shadow_hold(launch, block, before, flight);
+        }
+        reads[c] = after;
+    }
+    block->version++;
 }
 
 static void forget(struct tw_bulks *bulks, uint32_t number)
@@ -281,7 +291,7 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             judge(&me, to ? me.launch->base + target : target, how,
                   to ? tw_shadow_free_global : tw_shadow_turns_shared);
         if (bulk && !from && !held)
-            hold_source(&me, origin);
+            read_source(me.launch, me.block, bulk, origin, 0);
         if (bulk && barriers && !held)
             keep_source(&me, bulk, origin, sides);
         if (away && !from && !held)
@@ -341,7 +351,7 @@ static void end_source(struct tw_shadow_launch *launch, const struct tw_slot *sl
     const struct tw_slot *by = bulk->from ? &slot->cluster[bulk->from - 1] : slot;
     struct tw_shadow_block *home = by == slot ? block : shadow_of(slot, by, block);
     if (bulk->source)
-        land(launch, home, bulk, reads_of(launch, home), bulk->source - 1, cell_of(bulk, bulk->clock));
+        read_source(launch, home, bulk, bulk->source - 1, cell_of(bulk, bulk->clock));
     else
         tw_shadow_end_origin(launch, by->block, bulk);
 }
@@ -360,7 +370,7 @@ void tw_shadow_landed(struct tw_shadow_launch *launch, const struct tw_slot *slo
         uint64_t landed = cell_of(bulk, bulk->clock);
         if (bulk->from)
             landed = far_cell(bulk->from - 1, bulk->clock, landed, bulk->thread);
-        land(launch, block, bulk, block->writes, bulk->start, landed);
+        land(launch, block, bulk, landed);
         end_source(launch, slot, block, bulk);
         forget(bulks, i);
     }
@@ -419,7 +429,7 @@ void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups, uint32_t read
         const struct tw_bulk *bulk = &bulks->of[i];
         if (bulk->barrier || bulk->from || !is_covered(bulks, warp->index, mask, groups, bulk->thread, bulk->group))
             continue;
-        land(of, mine, bulk, reads_of(of, mine), bulk->start, cell_of(bulk, now));
+        read_source(of, mine, bulk, bulk->start, cell_of(bulk, now));
         forget(bulks, i);
     }
     for (uint32_t i = bulks->outgoing; !read && i-- > 0;) {

@@ -82,9 +82,9 @@ static uint32_t list(const struct tw_shadow_launch *launch, struct tw_shadow_blo
 {
     struct tw_several *several = several_of(launch, home);
     uint32_t warp = warp_of(who_of(cell)), its = (uint32_t)(cell >> TW_CLOCK_SHIFT);
-    if (several->blurred)
+    if (several->blurred && !in_flight(cell))
         cell = (cell & ~(uint64_t)TW_WHO_MASK) | TW_THREAD_MAX | warp;
-    if (several->blurred >= TW_BLURRED_SITES)
+    if (several->blurred >= TW_BLURRED_SITES && !in_flight(cell))
         cell |= TW_SITES;
     uint32_t bucket = bucket_of(cell, next);
     for (uint32_t number = several->first[bucket]; number; number = several->of[number].beside)
@@ -101,7 +101,7 @@ static uint32_t list(const struct tw_shadow_launch *launch, struct tw_shadow_blo
             .cell = cell,
             .next = next,
             .beside = several->first[bucket],
-            .warps = 1u << warp | (next ? rest->warps : 0),
+            .warps = in_flight(cell) ? UINT32_MAX : 1u << warp | (next ? rest->warps : 0),
             .least = next && rest->least < its ? rest->least : its,
         };
         several->first[bucket] = number;
@@ -126,52 +126,97 @@ static uint64_t cell_of(const struct making *made)
     return upper | made->strong | TW_SEVERAL_WARPS;
 }
 
-// The cell of one access of each warp of a set.
-static uint64_t cell_of_all(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, const uint64_t *ones,
-                            uint32_t warps)
+// Of the accesses of a cell, of each warp one and from place TW_WARPS_MAX on of its copies in flight one.
+enum { PLACES = 2 * TW_WARPS_MAX };
+
+// Put down an access; returns a bit for its place.
+static inline uint64_t put_one(uint64_t *ones, uint64_t one)
 {
+    uint32_t place = warp_of(who_of(one)) + (in_flight(one) ? TW_WARPS_MAX : 0);
+    ones[place] = one;
+    return UINT64_C(1) << place;
+}
+
+// The cell of some accesses and one more; what to take if there is no room for a list and a copy is in flight.
+__attribute__((noinline)) static uint64_t cell_of_all(const struct tw_shadow_launch *launch,
+                                                      struct tw_shadow_block *home, uint64_t *ones, uint64_t others,
+                                                      uint64_t one, uint64_t otherwise)
+{
+    uint64_t which = others | put_one(ones, one);
     struct making made = {.least = UINT64_MAX, .strong = TW_STRONG};
-    if (!tw_other_lanes(warps))
-        return ones[tw_first_lane(warps)];
-    for (uint32_t left = warps; left; left = tw_other_lanes(left))
-        add(launch, home, &made, ones[tw_first_lane(left)]);
-    return cell_of(&made);
+    bool flies = which >> TW_WARPS_MAX != 0;
+    if (!flies && !(which & (which - 1)))
+        return ones[__builtin_ctzll(which)];
+    for (uint64_t left = which; left; left &= left - 1)
+        add(launch, home, &made, ones[__builtin_ctzll(left)]);
+    return made.failed && flies ? otherwise : cell_of(&made);
 }
 
 uint64_t tw_shadow_join(const struct access *me, uint64_t cell, uint64_t mine)
 {
-    uint64_t ones[TW_WARPS_MAX], own = mine;
-    uint32_t warps = 1u << me->warp;
+    const uint64_t before = cell;
+    uint64_t ones[PLACES], which = 0, own = mine;
     if (!me->launch->several_at || (who_of(cell) == TW_SEVERAL_WARPS && !list_of(me->launch, cell)))
         return keeps(me, cell) ? cell : is_unordered(me, cell, false) ? both(me, cell, mine) : mine;
     while (cell) {
         uint64_t one = take(me, &cell);
-        uint32_t warp = warp_of(who_of(one));
-        bool unordered = is_unordered(me, one, false), kept = keeps(me, one);
-        if (warp == me->warp) {
+        bool flies = in_flight(one), unordered = !flies && is_unordered(me, one, false), kept = flies || keeps(me, one);
+        if (!flies && is_ours(me, one))
             own = kept ? one : unordered ? both(me, one, mine) : mine;
-        } else if (unordered || kept) {
-            ones[warp] = one;
-            warps |= 1u << warp;
-        }
+        else if (unordered || kept)
+            which |= put_one(ones, one);
     }
-    ones[me->warp] = own;
-    return cell_of_all(me->launch, me->home, ones, warps);
+    return cell_of_all(me->launch, me->home, ones, which, own, before);
 }
 
-// An access of our warp and one by other lanes of it.
-static uint64_t with_lanes(uint64_t one, uint64_t mine, uint32_t warp)
+uint64_t tw_shadow_hold(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint64_t cell,
+                        uint64_t flight)
 {
+    uint64_t ones[PLACES], which = 0;
+    while (cell && (who_of(cell) != TW_SEVERAL_WARPS || list_of(launch, cell)))
+        which |= put_one(ones, take_from(launch, home, &cell));
+    return cell_of_all(launch, home, ones, which, flight, (flight & ~(uint64_t)TW_WHO_MASK) | TW_FLIGHT_WHO);
+}
+
+// An access of a warp and one by other lanes of it.
+static uint64_t with_lanes(uint64_t one, uint64_t mine)
+{
+    uint64_t its = one >> TW_CLOCK_SHIFT, now = mine >> TW_CLOCK_SHIFT;
     uint64_t site = (one ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES;
-    return (mine & ~(TW_SITES | TW_WHO_MASK)) | site | both_parts(who_of(one), who_of(mine), warp);
+    uint32_t who = both_parts(who_of(one), who_of(mine), warp_of(who_of(mine)));
+    return (its < now ? its : now) << TW_CLOCK_SHIFT | (one & mine & TW_STRONG) | site | who;
+}
+
+uint64_t tw_shadow_let_go(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint64_t cell,
+                          uint64_t flight, uint64_t landed)
+{
+    const uint64_t before = cell;
+    uint64_t ones[PLACES], which = 0, own = landed;
+    bool found = false;
+    if (((cell ^ flight) & ~(uint64_t)TW_WHO_MASK) == 0)  // there was no room for a list
+        return landed;
+    while (list_of(launch, cell)) {
+        uint64_t one = take_from(launch, home, &cell);
+        if (one == flight)
+            found = true;
+        else if (in_flight(one) || warp_of(who_of(one)) != warp_of(who_of(landed)))
+            which |= put_one(ones, one);
+        else if (who_of(one) != who_of(landed))
+            own = with_lanes(one, landed);
+    }
+    return found ? cell_of_all(launch, home, ones, which, own, landed) : before;
 }
 
 uint64_t tw_shadow_join_level(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint32_t warp,
                               uint64_t limit, uint64_t cell, uint64_t mine)
 {
     const struct tw_one_access *first = &several_of(launch, home)->of[list_of(launch, cell)];
-    uint64_t ones[TW_WARPS_MAX], its = cell >> TW_CLOCK_SHIFT, now = mine >> TW_CLOCK_SHIFT;
-    uint32_t number = list_of(launch, cell), warps = 1u << warp;
+    uint64_t its = cell >> TW_CLOCK_SHIFT, now = mine >> TW_CLOCK_SHIFT, own = mine;
+    const uint64_t before = cell;
+    uint32_t number = list_of(launch, cell);
+    uint64_t ones[PLACES], which = 0;
+    if (in_flight(cell) && !number)
+        return cell;
     if (who_of(cell) == TW_SEVERAL_WARPS && !number)
         return cell_of(&(struct making){its < now ? its : now, 0, cell & mine & TW_STRONG, 0, true});
     if (number && first->warps >> warp == 0 && first->least >= limit >> TW_CLOCK_SHIFT) {
@@ -181,16 +226,11 @@ uint64_t tw_shadow_join_level(const struct tw_shadow_launch *launch, struct tw_s
     }
     while (cell) {
         uint64_t one = take_from(launch, home, &cell);
-        uint32_t who = who_of(one), other = warp_of(who);
-        if (one < limit)
-            continue;
-        if (other == warp) {
-            mine = who == who_of(mine) && who < TW_THREAD_MAX ? mine : with_lanes(one, mine, warp);
-        } else {
-            ones[other] = one;
-            warps |= 1u << other;
-        }
+        uint32_t who = who_of(one);
+        if (in_flight(one) || (one >= limit && warp_of(who) != warp))
+            which |= put_one(ones, one);
+        else if (one >= limit && (who != who_of(mine) || who >= TW_THREAD_MAX))
+            own = with_lanes(one, mine);
     }
-    ones[warp] = mine;
-    return cell_of_all(launch, home, ones, warps);
+    return cell_of_all(launch, home, ones, which, own, before);
 }

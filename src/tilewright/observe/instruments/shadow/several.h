@@ -5,6 +5,8 @@
 // alone would leave, the highest warp first. Its clock is the latest of them, so a quick test that passes knows all.
 // Cells with the same accesses share a list, and lists share their ends. Where there is no room for a list, the site is
 // TW_SITE_MAX and the clock the least, and the warps are not kept apart.
+//
+// A bulk copy in flight that reads the cell is in the list too, before all accesses, with its clock and its thread.
 
 #ifndef TILEWRIGHT_SHADOW_SEVERAL_H
 #define TILEWRIGHT_SHADOW_SEVERAL_H
@@ -41,9 +43,19 @@ static inline uint64_t take(const struct access *me, uint64_t *cell)
 {
     bool blurred = list_of(me->launch, *cell) && several_of(me->launch, me->home)->blurred;
     uint64_t its = take_from(me->launch, me->home, cell);
-    if (blurred && me->home == me->block && is_ours(me, its))
+    if (blurred && !in_flight(its) && me->home == me->block && is_ours(me, its))
         its = (its & ~(uint64_t)TW_WHO_MASK) | me->who;
     return its;
+}
+
+// What R says of a bulk copy that reads the cell and is in flight.
+static inline uint64_t flight_of(const struct access *me, uint64_t cell)
+{
+    uint64_t one = cell;
+    while (cell && list_of(me->launch, cell))
+        if (in_flight(one = take(me, &cell)))
+            break;
+    return (one & ~(uint64_t)TW_WHO_MASK) | TW_FLIGHT_WHO;
 }
 
 // A cell whose site is one, or unknown where it has a list.
@@ -62,7 +74,15 @@ static inline bool is_unordered(const struct access *me, uint64_t one, bool stro
 // The cell of a cell's accesses by our block and ours.
 uint64_t tw_shadow_join(const struct access *me, uint64_t cell, uint64_t mine);
 
-// The same of a warp's read where all warps know the same of each other: what they did below `limit`.
+// The cell of a cell's reads and that of a bulk copy that begins: it has its thread and the clock of copies in flight.
+uint64_t tw_shadow_hold(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint64_t cell,
+                        uint64_t flight);
+
+// The same when the copy has ended: its read is one of its thread at a clock.
+uint64_t tw_shadow_let_go(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint64_t cell,
+                          uint64_t flight, uint64_t landed);
+
+// What `tw_shadow_join` makes of a warp's read where all warps know the same of each other: all below `limit`.
 uint64_t tw_shadow_join_level(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint32_t warp,
                               uint64_t limit, uint64_t cell, uint64_t mine);
 

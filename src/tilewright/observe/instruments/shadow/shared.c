@@ -130,7 +130,7 @@ static void leave(const struct access *me, const struct cell *cell, uint64_t wri
         bool beside = me->strong && written & TW_STRONG && unordered(me, written, false);
         if (!keeps(me, written))
             *cell->write = beside ? tw_shadow_join(me, written, mine) : mine;
-    } else if (!in_flight(read)) {
+    } else if (!in_flight(read) || list_of(me->launch, read)) {
         *cell->read = read ? tw_shadow_join(me, read, mine) : mine;
     }
 }
@@ -271,7 +271,7 @@ static bool judge_cell(const struct access *me, const struct cell *cell, const u
     else if (in_flight(written) && !(me->strong && written & TW_STRONG))
         report(me, TW_SHARED_IN_FLIGHT, written, true);
     else if (me->writes && in_flight(read))
-        report(me, TW_SHARED_SOURCE, read, false);
+        report(me, TW_SHARED_SOURCE, flight_of(me, read), false);
     else if (in_flight(written))  // two copies that reduce, in either order
         return true;
     else if (written >> TW_CLOCK_SHIFT == TW_OBJECT_CLOCK)

@@ -149,8 +149,6 @@ TW_INLINE static inline bool may_read(const struct quick *quick, const struct tw
         *unsettled = true;
         return true;
     }
-    if (where(read >= TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT) & row->used)  // a bulk copy reads it
-        return false;
     enum noted by = noted(quick, row, read);
     *stale = true;
     *unsettled |= by != BY_SEVERAL || by_own;
