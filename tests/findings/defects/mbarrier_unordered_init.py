@@ -1,4 +1,4 @@
-"""Other warps arrive at an mbarrier without a barrier after its initialisation."""
+"""Other warps arrive at an mbarrier when a flag says that it is initialised, without a barrier or a fence."""
 
 from case import Case, backwards, cuda_cpp, numbers
 
@@ -8,7 +8,13 @@ SOURCE = r"""
 template <bool ordered>
 __global__ void used(const int *x, int *out) {
     TILE_AND_ROOM;
+    __shared__ volatile int made;
+    if (t == 0) made = 0;
+    __syncthreads();
     if (t == 0) INIT(&bar, 64);
+    if (t == 0) made = 1;
+    while (!made) {
+    }
     if (ordered) __syncthreads();
     tile[t] = x[t];
     ARRIVE(&bar);  // finds: TW406

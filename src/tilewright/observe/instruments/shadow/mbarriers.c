@@ -405,7 +405,8 @@ void tw_shadow_copy_counted(TW_WHERE, uint32_t mask, uint64_t place)
     follow(&me);
 }
 
-// A warp has ended, with products that it did not wait for. After the last one, bytes that an mbarrier still expects never come.
+// A warp has ended, with products that it did not wait for. After the last one, bytes that an mbarrier still expects
+// never come.
 void tw_shadow_mbarrier_exit(TW_WHERE, uint32_t mask)
 {
     struct tw_shadow_launch *of = launch;
