@@ -17,6 +17,8 @@ from tilewright.simulate.translate.analysis.graph import Op
 
 _SPACES = ("global", "shared", "const")
 _STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
+#: Most slots of a kernel: each takes 8 bytes of every thread. Loads beyond count as uses of what they read.
+SLOTS_MAX = 1024
 _INTEGER = re.compile(r"\.[usb]\d+")
 
 
@@ -64,6 +66,8 @@ def of(values: Values) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[Part
     loads: dict[int, dict[int, None]] = {}
     stores: dict[int, dict[Part, None]] = {}
     for line, uses in found.items():
+        if len(numbers) + len({use.store.instruction.ptx_line for use in uses or ()}) > SLOTS_MAX:
+            continue
         for use in uses or ():
             to = use.store.instruction.ptx_line
             slot = numbers.setdefault((line, to), len(numbers))

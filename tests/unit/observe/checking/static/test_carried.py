@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.observe.checking.static.carried import Part, of
+from tilewright.observe.checking.static.carried import SLOTS_MAX, Part, of
 from tilewright.observe.checking.static.values import of_kernel
 
 _KERNEL = """.version 8.0 .target sm_90 .address_size 64
@@ -73,3 +73,15 @@ def test_only_weak_loads_of_what_may_be_local_memory_count() -> None:
     assert not _carried("ld.global.u32 %r1, [%rd1];", copy)
     assert not _carried("ld.volatile.u32 %r1, [%rd1];", copy)
     assert not _carried("ld.u32 %r1, [%rd1];", copy, variables=".shared .b32 a;")
+
+
+def test_loads_beyond_the_limit_of_slots_count_as_uses() -> None:
+    count = SLOTS_MAX // 2 + 2
+    copies = "\n".join(
+        f"ld.local.u32 %c{i}, [a];\nst.local.u32 [a+8], %c{i};\nst.local.u32 [a+12], %c{i};" for i in range(count)
+    )
+    registers = f"{_LOCAL} .reg .b32 %c<{count}>;"
+    loads, stores = of(of_kernel(_KERNEL.format(variables=registers, load="", body=copies), "k"))
+    assert len(loads) == SLOTS_MAX // 2
+    assert max(slot for slots in loads.values() for slot in slots) == SLOTS_MAX - 1
+    assert sum(map(len, stores.values())) == SLOTS_MAX
