@@ -76,26 +76,24 @@ __global__ void try_lock(int *data, int *lock, int *out, int holds) {
 }
 """
 
-_ONE = "check judges one schedule, in which the other one comes first"
 
-
-def _case(entry: str, value: int, why: str, *codes: str, launch: tuple[int, int] = (2, 32), known: str = "") -> Case:
+def _case(entry: str, value: int, why: str, *codes: str, launch: tuple[int, int] = (2, 32)) -> Case:
     def arguments(rng: np.random.Generator) -> tuple[object, ...]:
         return *(np.zeros(64, np.int32) for _ in range(3)), np.int32(value)
 
     kernel = cuda_cpp(__file__, SOURCE, entry)
-    return Case(f"{entry}_{value}", kernel, *launch, arguments, why=why, codes=codes, known=known)
+    return Case(f"{entry}_{value}", kernel, *launch, arguments, why=why, codes=codes)
 
 
 CASES = (
     _case("look_once", 1, "It loads only where it has seen the flag."),
-    _case("look_once", 0, "Where it comes first, nothing orders its load.", "TW303", known=_ONE),
+    _case("look_once", 0, "Where it comes first, nothing orders its load.", "TW303"),
     _case("look_back", 1, "It loads only where it has seen the flag."),
     _case("look_back", 0, "Where it comes first, nothing orders its load.", "TW303"),
     _case("tickets", 1, "The second waits for the first's store."),
     _case("tickets", 0, "The second may load before the first has stored.", "TW303"),
     _case("queue", 0, "Each item has one taker."),
-    _case("queue", 1, "Another block may have taken the item before.", "TW303", launch=(3, 32), known=_ONE),
+    _case("queue", 1, "Another block may have taken the item before.", "TW303", launch=(3, 32)),
     _case("try_lock", 1, "Only a holder changes the word.", launch=(1, 64)),
-    _case("try_lock", 0, "Where the lock is held, both change the word.", "TW302", launch=(1, 64), known=_ONE),
+    _case("try_lock", 0, "Where the lock is held, both change the word.", "TW302", launch=(1, 64)),
 )  # fmt: skip

@@ -122,6 +122,7 @@ enum tw_defect {
     TW_NOT_FENCED = 41,
     TW_DESCRIPTOR = 42,
     TW_MBARRIER_BUSY = 43,
+    TW_MBARRIER_REMADE = 44,
 };
 
 // How a descriptor differs from its matrix: another swizzle, another base offset, lines that are not the copied

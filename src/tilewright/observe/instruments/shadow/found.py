@@ -47,6 +47,7 @@ _CODES = {
     cells.MBARRIER_UNSET: "TW406",
     cells.MBARRIER_UNKNOWN: "TW406",
     cells.MBARRIER_BUSY: "TW406",
+    cells.MBARRIER_REMADE: "TW406",
     cells.MBARRIER_AGAIN: "TW407",
     cells.MBARRIER_STALE: "TW407",
     cells.MBARRIER_PARITY: "TW407",
@@ -173,6 +174,8 @@ def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
             return {"how": "unordered"}
         case cells.MBARRIER_BUSY:
             return {"how": "busy", "others": [_line(sites[record.cell])]}
+        case cells.MBARRIER_REMADE:
+            return {"how": "remade"}
         case cells.MBARRIER_AGAIN:
             return {"how": "again"}
         case cells.MBARRIER_STALE:

@@ -89,6 +89,8 @@ static void mark(const struct visit *me, uint64_t write)
 static void make(const struct visit *me)
 {
     uint32_t w = me->warp->index;
+    if (me->object->place && me->object->live)
+        report_at(me, TW_MBARRIER_REMADE, me->lanes, 0);
     __builtin_memset(me->object, 0, sizeof *me->object);
     me->object->place = (uint32_t)me->place + 1;
     me->object->live = 1;
