@@ -2,7 +2,8 @@
 
 Compilers of tiles have every thread load, and one thread store, where a tile has fewer elements than the block has
 threads. The other threads' loads race with that store, but no result depends on them. Which threads leave a store out
-follows from its guard and from the branches before it, as far as these depend on the thread's index alone.
+follows from its guard and from the branches before it, as far as these depend on the thread's index alone. A value that
+lanes exchange, as they do for a sum, is used by the lane that stores the result, or else by its whole warp.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from tilewright.observe.checking.static.values import Values
 from tilewright.simulate.isa import Linear, Role
+from tilewright.simulate.machine.gpu import WARP_LANES
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.translate.analysis.graph import Block, Op
 
@@ -49,6 +51,8 @@ _ROLES = (
     Role.COPY, Role.CONVERT, Role.COMPARE, Role.CHOOSE, Role.PIECE, Role.SUM, Role.PRODUCT, Role.MULTIPLY_ADD,
     Role.FUNCTION, Role.SIGN, Role.BITWISE, Role.LEAST, Role.GREATEST,
 )  # fmt: skip
+#: Instructions whose result depends on the operands of the other lanes too.
+_OF_WARP = (Role.SHUFFLE, Role.AGREE)
 #: A load that orders other accesses, or is ordered, is meant for other threads.
 _STRONG = ("volatile", "relaxed", "acquire", "mmio")
 
@@ -89,6 +93,27 @@ def is_own(op: Op) -> bool:
     return not row.access and (row.linear is not Linear.NONE or row.role in _ROLES)
 
 
+def _after(op: Op, distance: int | None) -> int | None:
+    """How far from its lane a value is after an instruction: the bits in which the lanes differ; None for any lane."""
+    row = op.form.row
+    if row.role not in _OF_WARP or distance is None:
+        return distance
+    at, *lanes = op.sources[1:3] if row.role is Role.SHUFFLE and op.form.has("bfly") else [None]
+    constant = [one.value for one in (at, *lanes) if isinstance(one, tree.Immediate) and one.kind == "int"]
+    within_warp = len(constant) == 2 and 0 <= constant[0] < WARP_LANES and constant[1] == WARP_LANES - 1
+    return distance ^ constant[0] if within_warp else None
+
+
+def _sources(threads: _Threads, distance: int | None) -> _Threads:
+    """The threads whose values some threads get from that far."""
+    lanes = np.pad(threads, (0, -threads.size % WARP_LANES)).reshape(-1, WARP_LANES)
+    if distance is None:
+        lanes = np.broadcast_to(lanes.any(axis=1, keepdims=True), lanes.shape)
+    else:
+        lanes = lanes[:, np.arange(WARP_LANES) ^ distance]
+    return lanes.reshape(-1)[: threads.size]
+
+
 class _Paths:
     """Which threads of a block may execute each instruction."""
 
@@ -111,21 +136,25 @@ class _Paths:
 
     def users(self, load: Op) -> _Threads:
         """The threads that may use a load's value: a store, a branch, an address or another thread may depend on it."""
-        used, seen, waiting = self._none.copy(), {id(load)}, list(load.writes)
+        used = self._none.copy()
+        seen: set[tuple[int, int | None]] = {(id(load), 0)}
+        waiting: list[tuple[str, int | None]] = [(register, 0) for register in load.writes]
         while waiting:
-            register = waiting.pop()
+            register, distance = waiting.pop()
             if register in self._deciding:
                 return ~self._none
             for op in self._values.readers.get(register, ()):
                 if op.guard is not None and op.guard.register.name == register:
                     return ~self._none
                 if op.form.row.stores or op.form.row.access == "atomic":
-                    used |= self._executing(op)
-                elif not is_own(op):
+                    used |= _sources(self._executing(op), distance)
+                    continue
+                if not is_own(op) and op.form.row.role not in _OF_WARP:
                     return ~self._none
-                elif id(op) not in seen:
-                    seen.add(id(op))
-                    waiting += op.writes
+                through = _after(op, distance)
+                if (id(op), through) not in seen:
+                    seen.add((id(op), through))
+                    waiting += [(written, through) for written in op.writes]
         return used
 
     def _executing(self, op: Op) -> _Threads:

@@ -9,9 +9,13 @@ from tilewright.observe.checking.static.values import of_kernel
 
 _KERNEL = """.version 8.0 .target sm_90 .address_size 64
 .visible .entry k(.param .u64 x, .param .u32 n) {{ .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p<9>;
-ld.param.u64 %rd1, [x]; ld.param.u32 %r8, [n]; mov.u32 %r2, %tid.x;
+ld.param.u64 %rd1, [x]; ld.param.u32 %r8, [n]; mov.u32 %r2, %tid.x; .shared .u32 s;
 ld{weak}.global.u32 %r1, [%rd1];
 {body} ret; }}"""
+
+
+#: The first thread.
+_FIRST = "setp.eq.u32 %p1, %r2, 0;"
 
 
 def _idle(body: str, block: tuple[int, int, int] = (64, 1, 1), weak: str = "") -> int:
@@ -38,6 +42,21 @@ def _idle(body: str, block: tuple[int, int, int] = (64, 1, 1), weak: str = "") -
             "setp.lt.u32 %p1, %r2, 4; setp.lt.u32 %p2, %r2, %r8; or.pred %p3, %p1, %p2;@%p3 st.global.u32 [%rd1], %r1;",
             0,
         ),
+        # lanes exchange it: with one lane, with four, with any of the warp, and by blocks of other sizes
+        (f"shfl.sync.bfly.b32 %r3, %r1, 2, 31, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 63),
+        (
+            "shfl.sync.bfly.b32 %r3, %r1, 2, 31, -1; add.u32 %r4, %r1, %r3; shfl.sync.bfly.b32 %r5, %r4, 1, 31, -1;"
+            f"add.u32 %r6, %r4, %r5; {_FIRST} @%p1 st.global.u32 [%rd1], %r6;",
+            60,
+        ),
+        (f"shfl.sync.down.b32 %r3, %r1, 2, 31, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 32),
+        (f"shfl.sync.bfly.b32 %r3, %r1, 2, 7199, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 32),
+        (f"shfl.sync.bfly.b32 %r3, %r1, %r8, 31, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 32),
+        (
+            f"shfl.sync.bfly.b32 %r3, %r1, 2, 31, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r1;"
+            "st.global.u32 [%rd1], %r3;",
+            0,
+        ),
         # a second use by all
         ("setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%rd1], %r1; st.global.u32 [%rd1+4], %r1;", 0),
     ],
@@ -52,7 +71,7 @@ def test_stores_are_left_out_by_threads_whose_guard_or_branch_is_false(body: str
         "setp.eq.u32 %p2, %r1, 0; @%p2 bra E; st.global.u32 [%rd1+4], %r2; E:",  # it decides a branch
         "setp.eq.u32 %p2, %r1, 0; @%p2 st.global.u32 [%rd1+4], %r2;",  # a guard
         "cvt.u64.u32 %rd2, %r1; ld.global.u32 %r3, [%rd2];",  # an address
-        "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;",  # another lane gets it
+        "st.shared.u32 [s], %r1; ld.shared.u32 %r3, [s];",  # any thread of the block gets it
     ],
 )
 def test_a_value_that_decides_or_leaves_the_thread_is_used_by_all(use: str) -> None:
