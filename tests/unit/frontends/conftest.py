@@ -14,6 +14,7 @@ from tilewright.simulate.device.gpu import SimulatedGpu
 #: Tests of packages whose programs need no numba-cuda; one of their tests imports it itself.
 _WITHOUT_NUMBA = (
     "test_torch_cuda.py",
+    "test_torch_compile.py",
     "test_triton_cuda.py",
     "test_cupy.py",
     "test_cupy_products.py",

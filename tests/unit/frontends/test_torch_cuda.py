@@ -277,6 +277,7 @@ def test_a_stream_as_a_context_is_the_current_one(gpu: SimulatedGpu) -> None:
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
+@pytest.mark.skipif(torch.backends.cuda.is_built(), reason="not run: this torch compiles them (test_torch_compile.py)")
 def test_compiled_functions_say_once_that_they_run_as_written() -> None:
     def line(x: torch.Tensor) -> torch.Tensor:
         return 2 * x + 1
@@ -423,7 +424,9 @@ def test_sums_of_halves_are_as_exact_as_a_gpus(gpu: SimulatedGpu) -> None:
     exact = given.cpu().double()
     assert bias.grad.dtype == torch.float16
     for found, wanted in ((bias.grad, exact), (weight.grad, exact * normal)):
-        assert float((found.cpu() - wanted.sum(0)).abs().max()) < 0.04  # half a unit in the last place is up to 0.03
+        total = wanted.sum(0)
+        off = (found.cpu() - total).abs() - 2**-11 * total.abs()  # more than half a unit in the last place
+        assert float(off.max()) < 0.005
 
 
 def test_a_tensor_can_be_printed_after_its_gpu_ended() -> None:

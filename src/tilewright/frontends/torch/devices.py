@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch._guards import active_fake_mode
+from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.utils import _pytree
 
 from tilewright.frontends.libcuda.errors import meaning
@@ -47,6 +50,16 @@ def require_only_gpu(device: Any) -> None:
     number = device if isinstance(device, int) else torch.device("cuda" if device is None else device).index
     if number is not None and number > 0:
         raise _failed("invalid device ordinal")
+
+
+def is_traced(tensor: Any) -> bool:
+    """Whether a tensor has no elements: a compiler traces operations with it."""
+    return isinstance(tensor, FakeTensor | FunctionalTensor)
+
+
+def is_tracing() -> bool:
+    """Whether torch's factories make tensors for a compiler."""
+    return active_fake_mode() is not None
 
 
 def marked(storage: Any) -> Any:

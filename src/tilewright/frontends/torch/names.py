@@ -23,7 +23,7 @@ from tilewright.frontends.libcuda.served import vendors_driver
 from tilewright.frontends.libcuda.static_runtime import static_runtime
 from tilewright.frontends.passed import passing
 from tilewright.frontends.torch import graphs, host_memory, shared, storages, streams
-from tilewright.frontends.torch.devices import require_only_gpu, with_properties
+from tilewright.frontends.torch.devices import is_traced, is_tracing, require_only_gpu, with_properties
 from tilewright.frontends.torch.operators import FACTORIES
 from tilewright.frontends.torch.tensors import DeviceTensor, factory, to_device
 from tilewright.ground.native.replaced_names import Row, replaced
@@ -247,6 +247,10 @@ def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.
 
     @functools.wraps(original)
     def make(data: Any, *args: Any, device: Any = None, requires_grad: bool = False, **kwargs: Any) -> torch.Tensor:
+        if is_tracing():
+            made = original(data, *args, **kwargs)
+            made = made if device is None else made.to(device)
+            return made.requires_grad_() if requires_grad else made
         wanted = torch.empty(0).device if device is None else torch.device(device)
         require_only_gpu(wanted)
         if wanted.type != "cuda":
@@ -277,6 +281,8 @@ def _to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
 
     @functools.wraps(original)
     def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if is_traced(tensor):
+            return original(tensor, *args, **kwargs)
         wanted, args, kwargs = _device_of(args, kwargs)
         if wanted is not None and wanted.type == "cuda":
             require_only_gpu(wanted)
@@ -294,7 +300,7 @@ def _to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
 def _cuda(tensor: torch.Tensor, device: Any = None, *_: Any, **__: Any) -> torch.Tensor:
     """Replaces `Tensor.cuda`."""
     require_only_gpu(device)
-    return to_device(tensor)
+    return tensor.to("cuda") if is_traced(tensor) else to_device(tensor)
 
 
 def _device_of(

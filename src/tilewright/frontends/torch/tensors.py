@@ -22,7 +22,7 @@ from torch.utils import _pytree
 
 from tilewright.frontends.torch import operators
 from tilewright.frontends.torch.captured import UNSET, captured
-from tilewright.frontends.torch.devices import CUDA, marked, refuse_mixed, require_only_gpu, require_working
+from tilewright.frontends.torch.devices import CUDA, is_traced, marked, refuse_mixed, require_only_gpu, require_working
 from tilewright.frontends.torch.products import Product
 from tilewright.simulate.device.allocations import cuMemHostAlloc
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
@@ -117,6 +117,10 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             f"can't convert {CUDA} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
             "first."
         )
+
+    def __coerce_same_metadata_as_tangent__(self, *_: Any) -> DeviceTensor:
+        """Itself: compiled code that expects the gradient to be a plain tensor of a GPU takes it."""
+        return self
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Its device for other libraries: number 0 of CUDA's kind, 2."""
@@ -337,7 +341,7 @@ def _lay_out_again(tensor: DeviceTensor) -> None:
 
 def is_pinned(gpu: SimulatedGpu, tensor: torch.Tensor) -> bool:
     """Whether a tensor's elements are in pinned memory, which the GPU reaches."""
-    extent = None if isinstance(tensor, DeviceTensor) else gpu.memory.extent(tensor.data_ptr())
+    extent = None if isinstance(tensor, DeviceTensor) or is_traced(tensor) else gpu.memory.extent(tensor.data_ptr())
     return extent is not None and extent[0] in gpu.pinned
 
 

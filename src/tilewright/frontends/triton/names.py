@@ -25,8 +25,9 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield from _no_driver_yet()
     yield from (("triton.testing", name, do_bench) for name in ("do_bench", "do_bench_cudagraph"))
     yield _COMPILER, "CUDABackend.add_stages", _stages(importlib.import_module(_COMPILER).CUDABackend.add_stages)
-    source = importlib.import_module(_SOURCE).ASTSource
-    yield _SOURCE, "ASTSource.hash", _by_file(source.hash)
+    compiler = importlib.import_module(_SOURCE)
+    yield _SOURCE, "ASTSource.hash", _by_file(compiler.ASTSource.hash)
+    yield _SOURCE, "CompiledKernel._init_handles", _loaded(compiler.CompiledKernel._init_handles)
     yield _COMPILER, "CUDABackend.hash", lambda backend: f"tilewright-{backend.target.arch}"
 
 
@@ -43,6 +44,17 @@ def _no_driver_yet() -> Iterator[Row]:
 def _by_file(original: Callable[[Any], str]) -> Callable[[Any], str]:
     """Replaces the key of Triton's cache: it includes the file, because findings name its lines."""
     return functools.wraps(original)(lambda source: f"{original(source)}-{inspect.getsourcefile(source.fn.fn)}")
+
+
+def _loaded(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Replaces the loading of a kernel: it has no module, which its end would unload from a later driver."""
+
+    def load(kernel: Any) -> None:
+        if kernel.function is None:
+            original(kernel)
+            kernel.module = None
+
+    return load
 
 
 def _stages(original: Callable[..., None]) -> Callable[..., None]:

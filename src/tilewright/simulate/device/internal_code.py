@@ -59,10 +59,16 @@ def users_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     internal = internal_folders()
     while frame is not None:  # the program's own module may be the outermost
-        if not frame.f_code.co_filename.startswith(internal):
+        if not frame.f_code.co_filename.startswith(internal) and not _is_generated(frame):
             return frame
         frame = frame.f_back
     return None
+
+
+def _is_generated(frame: FrameType) -> bool:
+    """Whether a package wrote a frame's code: it is in no module, or in one below an internal package."""
+    name = frame.f_globals.get("__name__")
+    return name is None or ("." in name and name.partition(".")[0] in (_packages().innermost or ()))
 
 
 def line_of(frame: FrameType | None) -> str:

@@ -122,7 +122,7 @@ def gpu() -> Iterator[Any]:
 
 
 def test_compiled_functions_take_the_tensors_of_a_simulated_gpu() -> None:
-    """They run as written, and are compiled again once no simulated GPU is in place."""
+    """They are compiled for each GPU, or run as written where torch is for the CPU, and compiled again without one."""
     pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
     compiled = []
 
@@ -135,19 +135,20 @@ def test_compiled_functions_take_the_tensors_of_a_simulated_gpu() -> None:
         return matmul(x, w).relu() * 2
 
     a, b = drawn(8, 16), drawn(16, 4)
-    for _ in range(2):
+    for number in (1, 2):
         with tw.simulated_gpu("a100") as gpu:
             x, w = a.cuda().requires_grad_(), b.cuda()
             before = gpu.launches
             found = layer(x, w)
-            assert (gpu.launches, found.device.type, compiled) == (before + 1, "cuda", [])
+            graphs = number if torch.backends.cuda.is_built() else 0
+            assert (gpu.launches, found.device.type, len(compiled)) == (before + 1, "cuda", graphs)
             assert torch.equal(found.detach().cpu(), matmul(a, b).relu() * 2)
             found.sum().backward()
             assert x.grad.device.type == "cuda"
             module = torch.compile(torch.nn.Linear(16, 4).cuda(), fullgraph=True)
             assert module(x).device.type == "cuda"
     layer(a, b)
-    assert len(compiled) == 1
+    assert len(compiled) == graphs + 1
 
 
 def test_heads_are_multiplied_in_one_launch_and_so_are_their_gradients(gpu: Any) -> None:
