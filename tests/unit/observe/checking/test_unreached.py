@@ -106,6 +106,11 @@ def row_of_blocks(a, out):
         out[i] = a[i] * 2
 
 
+@cuda.jit
+def counted_by_block(a, out):
+    cuda.atomic.add(out, cuda.blockIdx.x, 1)
+
+
 CPP = """extern "C" __global__ void k(const float* a, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = a[i] * 2;
@@ -348,6 +353,7 @@ def views() -> None:
 
 
 CORRECT: dict[str, Callable[[], object]] = {
+    "counted by each block": lambda: counted_by_block[2, 32](ones(64), zeros(64)),
     "differences": lambda: differences[4, 32](ones(100), zeros(100)),
     "a border left alone": lambda: inner[4, 32](ones(128), zeros(128)),
     "scatter": lambda: scattered[1, 32](ones(32), np.arange(32) * 3, zeros(100)),

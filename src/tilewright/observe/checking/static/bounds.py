@@ -90,7 +90,10 @@ class Bounds:
 
     @property
     def shares_work(self) -> bool:
-        """Whether threads get their work from the result of an atomic, or from where they run."""
+        """Whether threads get work from the result of an atomic or from where they run, or only add to results."""
+        results = [op for op in self.values.ops if op.form.row.stores and not stays(op)]
+        if results and all(op.form.row.access == "atomic" for op in results):
+            return True
         read = {name for op in self.values.ops for name in op.reads}
         return any(
             (op.form.row.access == "atomic" and not read.isdisjoint(op.writes))
@@ -211,3 +214,10 @@ class Bounds:
             if number is not None:
                 known[name] = number
         return known
+
+
+def stays(op: Op) -> bool:
+    """Whether what an instruction stores does not outlive its block."""
+    return not {"shared", "local", "param"}.isdisjoint(
+        part.partition("::")[0] for part in op.instruction.name.split(".")
+    )

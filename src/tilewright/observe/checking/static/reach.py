@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.observe.checking import launches, statements
-from tilewright.observe.checking.static.bounds import Bounds
+from tilewright.observe.checking.static.bounds import Bounds, stays
 from tilewright.observe.checking.static.dimensions import own_axes
 from tilewright.observe.checking.static.values import Values, of_kernel
 from tilewright.observe.instruments.findings import Finding
@@ -46,8 +46,7 @@ def _leaves_something(op: Op) -> bool:
     if op.form.has("bulk_group"):  # a copy to global memory
         return True
     if op.form.row.stores:
-        parts = op.instruction.name.split(".")
-        return not {"shared", "local", "param"} & {part.partition("::")[0] for part in parts}
+        return not stays(op)
     return op.form.row.role in _LEAVING
 
 
