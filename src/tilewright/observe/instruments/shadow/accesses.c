@@ -9,14 +9,14 @@
         uint64_t count, const struct tw_member *members, uint64_t of, const uint64_t *offsets
 
 void tw_shadow_turns_shared(TW_ACCESSES);
-void tw_shadow_turns_global(TW_ACCESSES);
+void tw_shadow_free_global(TW_ACCESSES);
 bool tw_shadow_reads_shared(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t row,
                             uint32_t warp, int64_t base, const struct tw_touched_row *rows, uint64_t count);
 bool tw_shadow_writes_shared(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t row,
                              uint32_t warp, int64_t base, const struct tw_touched_row *rows, uint64_t count);
 bool tw_shadow_reads_global(const struct tw_slot *slot, const struct tw_warp *warp, struct tw_shadow_launch *launch,
                             struct tw_shadow_block *block, int64_t base, const struct tw_plain_row *rows,
-                            uint64_t count);
+                            uint64_t count, uint32_t row);
 
 typedef void turns(TW_ACCESSES);
 
@@ -46,8 +46,9 @@ void tw_shadow_affine_shared(TW_AFFINE)
 
 void tw_shadow_affine_global(TW_AFFINE)
 {
-    if (mask == UINT32_MAX && tw_shadow_reads_global(slot, warp, launch, block, base, rows, count))
+    uint32_t site = of == 1 ? row : TW_SITE_MAX;  // of several accesses
+    if (mask == UINT32_MAX && tw_shadow_reads_global(slot, warp, launch, block, base, rows, count, site))
         return;
-    one_by_one(tw_shadow_turns_global, slot, warp, launch, block, counters, row, mask, base, values, how, rows, count,
+    one_by_one(tw_shadow_free_global, slot, warp, launch, block, counters, row, mask, base, values, how, rows, count,
                members, of, offsets);
 }

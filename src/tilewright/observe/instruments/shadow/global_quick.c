@@ -1,5 +1,5 @@
-// The quick tests of a whole warp's loads of global memory, eight cells at a time: bytes that may be read, of cells
-// that other blocks or nobody have read and nothing has written.
+// The quick tests of a whole warp's accesses of global memory, eight cells at a time: loads of bytes that may be read,
+// of cells that other blocks or nobody have read and nothing has written; and accesses that their threads repeat.
 
 #include "global.h"
 #include "quick.h"
@@ -27,13 +27,13 @@ TW_INLINE static inline cells look_at(const uint64_t *from)
     return all;
 }
 
-// Which of eight cells have bytes that may all be read. States change one by one too, and only gain bits.
-TW_INLINE static inline uint32_t readable(const uint8_t *states, uint32_t cell_bytes)
+// Which of eight cells have bytes that are all in a state. States change one by one too, and only gain bits.
+TW_INLINE static inline uint32_t are_in(uint64_t state, const uint8_t *states, uint32_t cell_bytes)
 {
     typedef uint8_t of_1 __attribute__((vector_size(8), aligned(1)));
     typedef uint16_t of_2 __attribute__((vector_size(16), aligned(1)));
     typedef uint32_t of_4 __attribute__((vector_size(32), aligned(1)));
-    uint64_t ones = ((UINT64_C(1) << 8 * cell_bytes) - 1) / 255 * TW_READABLE;
+    uint64_t ones = ((UINT64_C(1) << 8 * cell_bytes) - 1) / 255 * state;
     cells all = {0};
     for (uint32_t i = 0; ONE_BY_ONE && i < TW_CELL_RUN * cell_bytes; i++)
         all[i / cell_bytes] |= (uint64_t)__atomic_load_n(&states[i], __ATOMIC_RELAXED) << 8 * (i % cell_bytes);
@@ -85,22 +85,42 @@ static void spread(uint64_t *reads, uint32_t used)
         __atomic_store_n(&reads[tw_first_lane(left)], TW_SEVERAL_BLOCKS, SPREAD_ORDER);
 }
 
-// Cells that nobody has read are stored as read by lanes from one on; which of them another block took meanwhile.
-static uint32_t claim(const struct access *me, uint64_t *reads, uint32_t free, uint32_t lane)
+// R of a cell that a `who` of our block reads now, but for its site.
+static inline uint64_t read_by(const struct access *me, uint64_t who)
 {
-    uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
-    uint64_t mine = me->number << TW_BLOCK_SHIFT | me->clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT |
-                    (me->warp << 5 | lane);
+    return me->number << TW_BLOCK_SHIFT | me->clock << TW_CLOCK_SHIFT | who;
+}
+
+static inline uint64_t site_of(const struct access *me)
+{
+    return (me->row < TW_SITE_MAX ? me->row : (uint64_t)TW_SITE_MAX) << TW_SITE_SHIFT;
+}
+
+// Cells that nobody has read are stored as read by a `who`, of which each next cell has the one `step` higher; which of
+// them another block took meanwhile.
+static uint32_t claim(const struct access *me, uint64_t *reads, uint32_t free, uint64_t who, uint32_t step)
+{
+    uint64_t mine = read_by(me, who) | site_of(me);
     for (uint32_t left = free; left; left = tw_other_lanes(left)) {
         uint32_t i = tw_first_lane(left);
         uint64_t nobody = 0;
-        if (__atomic_compare_exchange_n(&reads[i], &nobody, mine + i, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        if (__atomic_compare_exchange_n(&reads[i], &nobody, mine + i * step, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             free ^= 1u << i;
     }
     return free;
 }
 
-// With `by_lane`, each row's cells are those of eight lanes, in their order.
+// The cells whose R one more read by any of our lanes does not change: all of the warp, or several warps, have read
+// them at its clock, and their site stays.
+TW_INLINE static inline uint32_t settled(const struct access *me, cells read)
+{
+    cells sites = read & TW_SITES, others = read & ~TW_SITES;
+    uint32_t all = where(others == read_by(me, TW_SEVERAL_WARPS)) | where(others == read_by(me, TW_THREAD_MAX | me->warp));
+    return all & (where(sites == TW_SITES) | where(sites == site_of(me)));
+}
+
+// With `by_lane`, each row's cells are those of eight lanes, in their order. A row's `used` may have a `who` from bit 32
+// on, whose lanes all load all its cells.
 TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, const struct tw_plain_row *rows,
                                         uint64_t count, uint32_t cell_bytes, bool by_lane)
 {
@@ -109,19 +129,20 @@ TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, 
     for (uint64_t i = 0; i < count; i++) {
         int64_t cell = start + rows[i].cell;
         uint32_t unused = ~(uint32_t)rows[i].used & ALL_CELLS;
-        if ((readable(launch->states + cell * (int64_t)cell_bytes, cell_bytes) | unused) != ALL_CELLS)
+        if ((are_in(TW_READABLE, launch->states + cell * (int64_t)cell_bytes, cell_bytes) | unused) != ALL_CELLS)
             return false;
         cells read = look_at(launch->reads + cell);
-        uint32_t several = where(read == TW_SEVERAL_BLOCKS) | unused;
+        uint32_t several = where(read == TW_SEVERAL_BLOCKS) | settled(me, read) | unused;
         if (several == ALL_CELLS)
             continue;
         uint32_t free = where(read == 0) & ~several;
         uint32_t far = where(read >> TW_BLOCK_SHIFT != me->number) & ~(free | several);
         if (far && launch->ranks > 1)  // it may be of our cluster
             return false;
-        if ((far | several | (by_lane ? free : 0)) != ALL_CELLS || !fits(me->number, me->clock))
+        uint64_t lanes = rows[i].used >> 32, who = lanes ? lanes : me->warp << 5 | i * TW_CELL_RUN;
+        if ((far | several | (by_lane || lanes ? free : 0)) != ALL_CELLS || !fits(me->number, me->clock))
             return false;
-        if (free && claim(me, launch->reads + cell, free, (uint32_t)i * TW_CELL_RUN))
+        if (free && claim(me, launch->reads + cell, free, who, !lanes))
             return false;
         spread(launch->reads + cell, far);
         stored = true;
@@ -166,20 +187,41 @@ static inline void foresee(const struct access *me)
     }
 }
 
-// The same for addresses that are known now only: each eight lanes must be in a row.
+enum { GROUPS = (int)TW_LANES / TW_CELL_RUN };
+
+// How many groups of eight lanes, from one on, load from one address: an aligned 4, 2 or 1 of them; 0: not even one.
+static uint32_t groups_at_once(const uint64_t *addresses, uint32_t group)
+{
+    for (uint32_t groups = GROUPS; groups; groups /= 2) {
+        uint32_t same = group % groups ? 0 : ALL_CELLS;
+        for (uint32_t n = group; n < group + groups && same == ALL_CELLS; n++)
+            same = where(load(addresses + TW_CELL_RUN * n) == addresses[TW_CELL_RUN * group]);
+        if (same == ALL_CELLS)
+            return groups;
+    }
+    return 0;
+}
+
+// The same for addresses that are known now only: each eight lanes must be in a row, or at one place.
 static bool reads_runs(const struct access *me)
 {
-    enum { GROUPS = (int)TW_LANES / TW_CELL_RUN, WIDEST_BYTES = 32 };
+    enum { WIDEST_BYTES = 32 };
     struct tw_plain_row rows[GROUPS * WIDEST_BYTES] __attribute__((aligned(64)));
     const cells steps = {0, 1, 2, 3, 4, 5, 6, 7};
     uint64_t size = me->launch->cell_bytes, cells_each = me->bytes >> (size >> 1), count = 0;
-    for (uint32_t group = 0; group < GROUPS; group++) {
+    for (uint32_t group = 0; group < GROUPS;) {
         const uint64_t *addresses = me->addresses + TW_CELL_RUN * group;
-        if (where(load(addresses) == addresses[0] + steps * me->bytes) != ALL_CELLS)
+        uint32_t together = groups_at_once(me->addresses, group), node = (GROUPS + group) / (together ? together : 1);
+        uint64_t who = together ? (uint64_t)((node + TW_THREAD_MAX / TW_WARPS_MAX - 1) << 5 | me->warp) << 32 : 0;
+        if (!together && where(load(addresses) == addresses[0] + steps * me->bytes) != ALL_CELLS)
             return false;
         int64_t cell = (int64_t)((addresses[0] - me->launch->base) >> (size >> 1));  // see `foresee`
-        for (uint64_t i = 0; i < cells_each; i++)
-            rows[count++] = (struct tw_plain_row){cell + (int64_t)i * TW_CELL_RUN, ALL_CELLS};
+        for (uint64_t left = together ? cells_each : TW_CELL_RUN * cells_each; left; cell += TW_CELL_RUN) {
+            uint64_t now = left < TW_CELL_RUN ? left : TW_CELL_RUN;
+            rows[count++] = (struct tw_plain_row){cell, who | ALL_CELLS >> (TW_CELL_RUN - now)};
+            left -= now;
+        }
+        group += together ? together : 1;
     }
     if (are_quiet(me->launch, 0, rows, count))
         return true;
@@ -187,12 +229,55 @@ static bool reads_runs(const struct access *me)
     return reads(me, 0, rows, count, cells_each == 1);
 }
 
-// Loads of global memory from addresses that are known now only: rows of lanes, or lanes that differ freely.
+// Whether threads repeat what each has done since its last event, to cells that it alone has accessed: a sum in memory.
+// W and R stay but for the site of W, and so does what is known of the stored values, if they are known to differ. Each
+// eight lanes must be in a row.
+static bool repeats(const struct access *me)
+{
+    enum { BOTH = TW_READABLE | TW_WRITABLE, MIXED = 3 };
+    const struct tw_shadow_launch *launch = me->launch;
+    const cells steps = {0, 1, 2, 3, 4, 5, 6, 7};
+    uint32_t size = (uint32_t)launch->cell_bytes, cells_each = me->bytes / size, shift = 0;
+    while (1u << shift < cells_each)
+        shift++;
+    if (!fits(me->number, me->clock))
+        return false;
+    for (uint32_t lane = 0; lane < TW_LANES; lane += TW_CELL_RUN) {
+        const uint64_t *addresses = me->addresses + lane;
+        if (where(load(addresses) == addresses[0] + steps * me->bytes) != ALL_CELLS)
+            return false;
+        uint64_t first = (addresses[0] - launch->base) >> (size >> 1);
+        for (uint64_t i = 0; i < (uint64_t)TW_CELL_RUN << shift; i += TW_CELL_RUN) {
+            cells own = read_by(me, me->warp << 5 | lane) + ((steps + i) >> shift);
+            cells written = look_at(launch->writes + first + i), read = look_at(launch->reads + first + i);
+            cells of_writer = (written ^ own) & ~TW_SITES, of_reader = (read ^ own) & ~TW_SITES;
+            uint32_t stays;
+            if (me->writes)
+                stays = where(of_writer == 0) & (where(read == 0) | where(of_reader == 0)) &
+                        where(look_at(launch->stored + first + i) >> TW_MIXED_BIT == MIXED);
+            else
+                stays = where(of_reader == 0) & (where(written == 0) | where(of_writer == 0));
+            const uint8_t *states = launch->states + (first + i) * size;
+            if ((stays & are_in(me->writes ? BOTH : TW_READABLE, states, size)) != ALL_CELLS)
+                return false;
+            // Another thread that writes now has seen that we wrote, so W may simply be stored, too.
+            uint64_t each[TW_CELL_RUN] __attribute__((aligned(64)));
+            store(each, own | site_of(me));
+            for (uint32_t n = 0; me->writes && n < TW_CELL_RUN && written[0] != each[0]; n++)
+                __atomic_store_n(&launch->writes[first + i + n], each[n], __ATOMIC_RELAXED);
+        }
+    }
+    return true;
+}
+
+// Accesses of global memory by addresses that are known now only: rows of lanes, or lanes that differ freely.
 void tw_shadow_free_global(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  order_bits);
     if (mask == UINT32_MAX && (how & ~(uint32_t)TW_IS_READ_ONLY) == TW_READS && reads_runs(&me))
+        return;
+    if (mask == UINT32_MAX && (how == TW_READS || (how == TW_WRITES && values)) && repeats(&me))
         return;
     foresee(&me);
     tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
@@ -202,9 +287,11 @@ void tw_shadow_free_global(TW_ACCESSES)
 // Loads of global memory with one base; see tables.py.
 __attribute__((noinline)) bool tw_shadow_reads_global(const struct tw_slot *slot, const struct tw_warp *warp,
                                                       struct tw_shadow_launch *launch, struct tw_shadow_block *block,
-                                                      int64_t base, const struct tw_plain_row *rows, uint64_t count)
+                                                      int64_t base, const struct tw_plain_row *rows, uint64_t count,
+                                                      uint32_t row)
 {
-    struct access me = {.launch = launch, .number = slot->block, .clock = block->clocks[warp->index].now};
+    uint64_t now = block->clocks[warp->index].now;
+    struct access me = {.launch = launch, .number = slot->block, .clock = now, .warp = warp->index, .row = row};
     int64_t start = (base - (int64_t)launch->base) / (int64_t)launch->cell_bytes;
     return are_quiet(launch, start, rows, count) || reads(&me, start, rows, count, false);
 }
