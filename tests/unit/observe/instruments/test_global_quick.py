@@ -27,38 +27,39 @@ extern "C" __global__ void sums(const TYPE *x, TYPE *sum, TYPE *out, int n)
 """
 
 READS = """
-extern "C" __global__ void reads(TYPE *x, TYPE *out, int n, TYPE *spare)
+extern "C" __global__ void reads(TYPE *x, TYPE *out, const int *at, int n)
 {
     if (threadIdx.x == LEFT_OUT) return;
+    const int first = FIRST, me = blockIdx.x * blockDim.x + threadIdx.x;
     TYPE sum = 0;
     for (int i = 0; i < n; i++) {
-        sum += x[blockIdx.x * 4096 + threadIdx.x / SPAN * STRIDE + i * 16];
-        out[blockIdx.x * blockDim.x + threadIdx.x] = sum;  // so that no load is moved
+        sum += x[blockIdx.x * 4096 + first + i * 16];
+        out[me] = sum;  // so that no load is moved
     }
     ORDER
     if (threadIdx.x == WRITER)
-        x[blockIdx.x * 4096 + CELL] = sum;
+        x[BLOCK * 4096 + 16] = sum;
 }
 """
+DTYPES = {"float": np.float32, "double": np.float64, "short": np.int16}
 
 
-def found(source: str, entry: str, kind: str, arrays: tuple[int, ...], **names: object) -> set[str]:
-    for name, value in ({"TYPE": kind} | names).items():
+def found(source: str, entry: str, *arrays: np.ndarray, **names: object) -> set[str]:
+    for name, value in names.items():
         source = source.replace(name, str(value))
     program = Program.from_cuda(source, entry, (8, 0))
-    dtype = {"float": np.float32, "double": np.float64, "short": np.int16}[kind]
-    given = [np.arange(size).astype(dtype) % 11 for size in arrays]
-    args = (*given[:3], np.int32(9)) if entry == "sums" else (*given[:2], np.int32(9), given[2])
-    return {one.code for one in tw.check(program, BLOCKS, THREADS, args)}
+    return {one.code for one in tw.check(program, BLOCKS, THREADS, (*arrays, np.int32(9)))}
 
 
 @pytest.mark.parametrize("left_out", [-1, 7])
-@pytest.mark.parametrize("kind", ["float", "double", "short"])
+@pytest.mark.parametrize("kind", DTYPES)
 def test_a_sum_in_memory_is_not_lost_to_another_thread(kind: str, left_out: int) -> None:
-    sizes = (64, BLOCKS * THREADS, BLOCKS * THREADS)
+    x, sums, out = (
+        np.arange(size).astype(DTYPES[kind]) % 11 for size in (BLOCKS * THREADS + 9, *[BLOCKS * THREADS] * 2)
+    )
 
     def codes(order: str, other: str) -> set[str]:
-        return found(SUMS, "sums", kind, sizes, LEFT_OUT=left_out, ORDER=order, OTHER=other)
+        return found(SUMS, "sums", x, sums, out, TYPE=kind, LEFT_OUT=left_out, ORDER=order, OTHER=other)
 
     assert codes("", "+ 32") == {"TW302"}
     assert codes("", "+ 1") == {"TW302"}
@@ -67,24 +68,34 @@ def test_a_sum_in_memory_is_not_lost_to_another_thread(kind: str, left_out: int)
         assert codes("__syncthreads();", "+ 32") == set()
 
 
+def reads(order: str, writer: int, span: int, stride: int, kind: str = "float", **names: object) -> set[str]:
+    """Findings of `reads`, where each `span` threads load one address, `stride` cells after those before them."""
+    x, out = np.ones(BLOCKS * 4096, DTYPES[kind]), np.zeros(BLOCKS * THREADS, DTYPES[kind])
+    at = np.arange(THREADS, dtype=np.int32) // span * stride
+    given = {"FIRST": "at[threadIdx.x]", "LEFT_OUT": -1, "BLOCK": "blockIdx.x"} | names
+    return found(READS, "reads", x, out, at, TYPE=kind, ORDER=order, WRITER=writer, **given)
+
+
+@pytest.mark.parametrize("first", ["at[threadIdx.x]", "threadIdx.x / SPAN * STRIDE"])
 @pytest.mark.parametrize("left_out", [-1, 7])
 @pytest.mark.parametrize("kind", ["float", "double"])
 @pytest.mark.parametrize(("span", "stride"), [(1, 1), (8, 2), (16, 1), (32, 4), (128, 1)])
-def test_a_write_after_loads_by_other_warps_is_a_race(span: int, stride: int, kind: str, left_out: int) -> None:
-    """The written cell was read by lanes of warp 0, or by all warps; warp 3 writes it."""
-    sizes = (BLOCKS * 4096, BLOCKS * THREADS, 1)
-
-    def codes(order: str, writer: int) -> set[str]:
-        names = {"SPAN": span, "STRIDE": stride, "LEFT_OUT": left_out, "ORDER": order, "WRITER": writer, "CELL": 16}
-        return found(READS, "reads", kind, sizes, **names)
-
-    assert codes("", 100) == {"TW302"}
+def test_a_write_after_loads_by_other_warps_is_a_race(
+    span: int, stride: int, kind: str, left_out: int, first: str
+) -> None:
+    """Lanes of warp 0, or of all warps, read the cell that a thread of warp 3 writes."""
+    names = {"FIRST": first.replace("SPAN", str(span)).replace("STRIDE", str(stride)), "LEFT_OUT": left_out}
+    assert reads("", 100, span, stride, kind, **names) == {"TW302"}
     if left_out < 0:
-        assert codes("__syncthreads();", 100) == set()
+        assert reads("__syncthreads();", 100, span, stride, kind, **names) == set()
+
+
+def test_all_warps_that_read_a_cell_race_with_the_first_one() -> None:
+    """Warp 0 has read it first, and its own lanes are ordered."""
+    assert reads("__syncwarp();", 0, 128, 1) == {"TW302"}
+    assert reads("__syncwarp();", 0, 32, 4) == set()
 
 
 def test_a_block_that_writes_what_all_warps_of_another_read_is_a_race() -> None:
-    source = READS.replace("x[blockIdx.x * 4096 + CELL]", "x[(blockIdx.x + 1) % gridDim.x * 4096 + CELL]")
-    names = {"SPAN": 128, "STRIDE": 1, "LEFT_OUT": -1, "ORDER": "__syncthreads();", "WRITER": 0, "CELL": 32}
-    assert found(source, "reads", "float", (BLOCKS * 4096, BLOCKS * THREADS, 1), **names) == {"TW303"}
-    assert not found(READS, "reads", "float", (BLOCKS * 4096, BLOCKS * THREADS, 1), **names)
+    assert reads("__syncthreads();", 0, 128, 1, BLOCK="(blockIdx.x + 1) % gridDim.x") == {"TW303"}
+    assert reads("__syncthreads();", 0, 128, 1) == set()
