@@ -38,7 +38,7 @@ extern "C" __global__ void reads(TYPE *x, TYPE *out, const int *at, int n)
     }
     ORDER
     if (threadIdx.x == WRITER)
-        x[BLOCK * 4096 + 16] = sum;
+        x[BLOCK * 4096 + CELL] = sum;
 }
 """
 DTYPES = {"float": np.float32, "double": np.float64, "short": np.int16}
@@ -72,7 +72,8 @@ def reads(order: str, writer: int, span: int, stride: int, kind: str = "float", 
     """Findings of `reads`, where each `span` threads load one address, `stride` cells after those before them."""
     x, out = np.ones(BLOCKS * 4096, DTYPES[kind]), np.zeros(BLOCKS * THREADS, DTYPES[kind])
     at = np.arange(THREADS, dtype=np.int32) // span * stride
-    given = {"FIRST": "at[threadIdx.x]", "LEFT_OUT": -1, "BLOCK": "blockIdx.x"} | names
+    cell = int(at[64]) + 16  # of warp 2, or of all warps
+    given = {"FIRST": "at[threadIdx.x]", "LEFT_OUT": -1, "BLOCK": "blockIdx.x", "CELL": cell} | names
     return found(READS, "reads", x, out, at, TYPE=kind, ORDER=order, WRITER=writer, **given)
 
 
@@ -83,17 +84,23 @@ def reads(order: str, writer: int, span: int, stride: int, kind: str = "float", 
 def test_a_write_after_loads_by_other_warps_is_a_race(
     span: int, stride: int, kind: str, left_out: int, first: str
 ) -> None:
-    """Lanes of warp 0, or of all warps, read the cell that a thread of warp 3 writes."""
+    """Lanes of warp 2, or of all warps, read the cell that a thread of another warp writes before or after them."""
     names = {"FIRST": first.replace("SPAN", str(span)).replace("STRIDE", str(stride)), "LEFT_OUT": left_out}
-    assert reads("", 100, span, stride, kind, **names) == {"TW302"}
-    if left_out < 0:
-        assert reads("__syncthreads();", 100, span, stride, kind, **names) == set()
+    for writer in (0, 100):
+        assert reads("", writer, span, stride, kind, **names) == {"TW302"}
+        if left_out < 0:
+            assert reads("__syncthreads();", writer, span, stride, kind, **names) == set()
 
 
-def test_all_warps_that_read_a_cell_race_with_the_first_one() -> None:
-    """Warp 0 has read it first, and its own lanes are ordered."""
-    assert reads("__syncwarp();", 0, 128, 1) == {"TW302"}
-    assert reads("__syncwarp();", 0, 32, 4) == set()
+@pytest.mark.parametrize("writer", [0, 32, 64, 96])
+def test_all_warps_that_read_a_cell_race_with_the_one_that_writes(writer: int) -> None:
+    """The lanes of the writing warp are ordered, so the race is with another warp, which may have read first."""
+    assert reads("__syncwarp();", writer, 128, 1) == {"TW302"}
+
+
+def test_lanes_that_load_one_address_race_with_each_of_them() -> None:
+    assert reads("", 64, 32, 4) == {"TW304"}
+    assert reads("__syncwarp();", 64, 32, 4) == set()
 
 
 def test_a_block_that_writes_what_all_warps_of_another_read_is_a_race() -> None:
