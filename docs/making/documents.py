@@ -111,6 +111,7 @@ DOCUMENTS = (
     Document("check", "check", "Findings, and how the program ended.", (
         Field("findings", "list", "a cause each, the same at other `places` with it", _FINDING),
         Field("suppressed", "list", "findings that a comment or an option suppresses", _FINDING),
+        Field("held", "list", "findings that only `--strict` reports, if it is not given", _FINDING),
         Field("unused_suppressions", "list", "suppressions without effect"),
         Field("wrong_suppressions", "list", "suppressions that name no code"),
         Field("launches", "integer", "their number"),

@@ -56,6 +56,8 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
     check : bool
         Whether to check the kernels; the GPU's `findings` has the result. A launch that fails raises its error as
         without checks, and is a finding too.
+    strict, schedules
+        Of these checks, as for :func:`tilewright.check`.
 
     Raises
     ------
@@ -91,6 +93,8 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         limits: Limits | None = None,
         *,
         check: bool = False,
+        strict: bool = False,
+        schedules: int = 3,
     ) -> None:
         machine.gpu(gpu)  # an unknown name is an error here, not in `start()`, which may be far away
         self.gpu = gpu
@@ -98,6 +102,8 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         self.seed = seed
         self.limits = limits
         self.check = check
+        self.strict = strict
+        self.schedules = schedules
         self._device: ProgramGpu | None = None
         self._open = ExitStack()
 
@@ -114,7 +120,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         if self.check:
             from tilewright.observe.checking import Checks
 
-            observers = (*observers, Checks(gpu=self.gpu))
+            observers = (*observers, Checks(gpu=self.gpu, strict=self.strict, schedules=self.schedules))
         require("cuda.bindings.driver", "Running programs on the simulated GPU")
         device = ProgramGpu(ThisProcess(), self.gpu, observers, self.seed, self.limits)
         with ExitStack() as failed, ExitStack() as stack:

@@ -294,6 +294,23 @@ def test_what_strict_would_add_is_counted_in_a_line_and_changes_no_status(
     )
 
 
+def test_documents_say_what_strict_would_add(tilewright: Run, tmp_path: Path) -> None:
+    program, folder = tmp_path / "flag.py", tmp_path
+    program.write_text(ONE_VALUE)
+    files = [word for form in ("json", "sarif", "github") for word in ("--format", f"{form}={folder / form}")]
+    for options, held in (((), 1), (("--strict",), 0)):
+        for name in ("json", "sarif", "github"):
+            (folder / name).unlink(missing_ok=True)
+        assert tilewright("check", *options, *files, program).status == 1 - held
+        document, log = (json.loads((folder / name).read_text()) for name in ("json", "sarif"))
+        assert [one["code"] for one in document["held"]] == ["TW312"] * held
+        assert "TW312" in document["codes"]
+        notices = log["runs"][0]["invocations"][0].get("toolExecutionNotifications", [])
+        assert [one["message"]["text"] for one in notices] == ["1 more with --strict: TW312 (like TW303)"] * held
+        said = "::notice title=Tilewright::1 more with --strict: TW312 (like TW303)"
+        assert (said in (folder / "github").read_text()) is bool(held)
+
+
 def test_a_file_that_cannot_be_written_is_reported(tilewright: Run, program: Any, tmp_path: Path) -> None:
     done = tilewright("check", "--format", f"sarif={tmp_path}", program())
     assert done.status == 2

@@ -114,10 +114,11 @@ def document(
     sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str], unchecked: Mapping[str, int] = _NONE
 ) -> dict[str, Any]:
     """Findings as JSON values, with the meaning of their codes, and how the program ended."""
-    used = dict.fromkeys(finding.code for finding in (*sifted.findings, *sifted.suppressed))
+    used = dict.fromkeys(finding.code for finding in (*sifted.findings, *sifted.suppressed, *sifted.held))
     return {
         "findings": [cause.to_json() for cause in causes(sifted.findings)],
         "suppressed": [finding.to_json() for finding in sifted.suppressed],
+        "held": [finding.to_json() for finding in sifted.held],
         "unused_suppressions": [str(one) for one in sifted.unused],
         "wrong_suppressions": list(sifted.wrong),
         "launches": launches,

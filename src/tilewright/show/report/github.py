@@ -12,6 +12,7 @@ from tilewright.frontends.script import Ended
 from tilewright.observe.checking.suppressions import Sifted
 from tilewright.observe.instruments.findings import codes
 from tilewright.show.report import places, program
+from tilewright.show.report.findings import more
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -28,6 +29,8 @@ def _lines(sifted: Sifted, ended: Ended) -> Iterator[str]:
         yield command(
             _LEVELS[finding.severity], f"{code.code} {code.title}", words, _place(finding.source, finding.line)
         )
+    if sifted.held:
+        yield command("notice", "Tilewright", more(sifted.held), {})
     if ended.error is not None:
         title = f"The program was ended by {program.kind(ended.error)}"
         yield command("error", title, str(ended.error), _place(*ended.place) if ended.place else {})

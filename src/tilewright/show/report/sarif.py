@@ -20,6 +20,7 @@ from tilewright.observe.checking.causes import causes
 from tilewright.observe.checking.suppressions import Sifted
 from tilewright.observe.instruments.findings import Code, Finding, codes, split
 from tilewright.show.report import program
+from tilewright.show.report.findings import more
 from tilewright.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -50,17 +51,18 @@ def log(sifted: Sifted, root: Path, ended: Ended) -> dict[str, Any]:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"description": {"text": "The repository, or the folder of the check."}}},
-        "invocations": [_invocation(ended, root, sifted.wrong)],
+        "invocations": [_invocation(ended, root, sifted)],
         "results": results,
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _invocation(ended: Ended, root: Path, wrong: Sequence[str]) -> dict[str, Any]:
+def _invocation(ended: Ended, root: Path, sifted: Sifted) -> dict[str, Any]:
     """The program's end (3.20): a check that Ctrl-C interrupted is unsuccessful; an exception is included.
 
-    Wrong suppressions are included too.
+    Wrong suppressions are included too, and the count of the findings that `--strict` would add.
     """
+    notices: list[dict[str, Any]] = []
     row: dict[str, Any] = {"executionSuccessful": not ended.interrupted}
     if not ended.interrupted:
         row["exitCode"] = ended.status
@@ -73,9 +75,14 @@ def _invocation(ended: Ended, root: Path, wrong: Sequence[str]) -> dict[str, Any
         }
         if ended.place is not None:
             notice["locations"] = [{"physicalLocation": _physical(*ended.place, root)}]
-        row["toolExecutionNotifications"] = [notice]
-    if wrong:
-        row["toolConfigurationNotifications"] = [{"level": "warning", "message": {"text": text}} for text in wrong]
+        notices.append(notice)
+    if sifted.held:
+        notices.append({"level": "note", "message": {"text": more(sifted.held)}})
+    if notices:
+        row["toolExecutionNotifications"] = notices
+    if sifted.wrong:
+        wrong = [{"level": "warning", "message": {"text": text}} for text in sifted.wrong]
+        row["toolConfigurationNotifications"] = wrong
     return row
 
 
