@@ -359,6 +359,14 @@ def test_gradients_and_modules(gpu: SimulatedGpu) -> None:
     assert layer.weight.is_cuda and layer.weight.grad.is_cuda and copy.deepcopy(layer).weight.is_cuda
 
 
+def test_a_lazy_module_moves_to_the_device_once_its_parameters_have_shapes(gpu: SimulatedGpu) -> None:
+    module = torch.nn.LazyLinear(3).double()
+    with pytest.raises(NotImplementedError, match="must have a shape before they move to the simulated GPU"):
+        module.cuda()
+    module(torch.ones(2, 4, dtype=torch.float64))
+    assert module.cuda()(torch.ones(2, 4, device="cuda", dtype=torch.float64)).is_cuda
+
+
 def test_the_device_describes_itself() -> None:
     with tw.simulated_gpu("a100") as gpu:
         assert torch.cuda.is_available() and torch.cuda.device_count() == 1

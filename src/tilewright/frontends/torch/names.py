@@ -112,9 +112,12 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield from made
     find = _builtin([value for _, _, value in made])
     yield from ((module, "_find_builtin", find) for module in ("torch.jit._builtins", "torch.jit._recursive"))
-    yield "torch", "_has_compatible_shallow_copy_type", _replaceable(torch._has_compatible_shallow_copy_type)
-    yield "torch", "Tensor.to", _to(torch.Tensor.to)
+    compatible, to = _replaceable(torch._has_compatible_shallow_copy_type), _to(torch.Tensor.to)
+    yield "torch", "_has_compatible_shallow_copy_type", compatible
+    yield "torch", "Tensor.to", to
     yield "torch", "Tensor.cuda", _cuda
+    lazy = torch.nn.parameter.UninitializedTensorMixin
+    yield lazy.__module__, f"{lazy.__name__}._allowed_methods", [*lazy._allowed_methods, compatible, to, _cuda]
     yield "torch", "Tensor.type_as", lambda tensor, other: tensor.to(other)
     yield "torch.backends.cudnn", "is_acceptable", lambda tensor: False  # it is machine code
     if hasattr(torch.cuda._utils, "_get_nvrtc_library"):

@@ -306,8 +306,19 @@ def _unset(tensor: torch.Tensor) -> DeviceTensor:
 
 
 def to_device(tensor: torch.Tensor) -> torch.Tensor:
-    """A host tensor copied to the device; a device tensor unchanged."""
-    return tensor if isinstance(tensor, DeviceTensor) else _ToDevice.apply(tensor)
+    """A host tensor copied to the device; a device tensor unchanged.
+
+    Raises NotImplementedError: it is a parameter of a lazy module, and has no shape yet.
+    """
+    if isinstance(tensor, DeviceTensor):
+        return tensor
+    if torch.nn.parameter.is_lazy(tensor):
+        raise NotImplementedError(
+            f"parameters must have a shape before they move to the simulated GPU (got {type(tensor).__name__} of a "
+            "lazy module); call the module on the host first"
+        )
+    moved: torch.Tensor = _ToDevice.apply(tensor)
+    return moved
 
 
 def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
