@@ -59,7 +59,8 @@ void tw_touched_free(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_
     if (mask == UINT32_MAX && rows)
         set_lanes(launch, ROW_STARTS, addresses, (uint64_t)bytes * ROW, how);
     else
-        set_lanes(launch, mask == UINT32_MAX ? ~tw_where64(all == tw_lane_before(all)) | 1 : mask, addresses, bytes, how);
+        set_lanes(launch, mask == UINT32_MAX ? ~tw_where64(all == tw_lane_before(all)) | 1 : mask, addresses, bytes,
+                  how);
 }
 
 // Constant offsets from a base, and so many strides that only the run knows: `runs` is what all lanes touch.

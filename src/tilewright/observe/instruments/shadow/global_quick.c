@@ -115,12 +115,13 @@ static uint32_t claim(const struct access *me, uint64_t *reads, uint32_t free, u
 TW_INLINE static inline uint32_t settled(const struct access *me, cells read)
 {
     cells sites = read & TW_SITES, others = read & ~TW_SITES;
-    uint32_t all = where(others == read_by(me, TW_SEVERAL_WARPS)) | where(others == read_by(me, TW_THREAD_MAX | me->warp));
+    uint32_t all = where(others == read_by(me, TW_SEVERAL_WARPS)) |
+                   where(others == read_by(me, TW_THREAD_MAX | me->warp));
     return all & (where(sites == TW_SITES) | where(sites == site_of(me)));
 }
 
-// With `by_lane`, each row's cells are those of eight lanes, in their order. A row's `used` may have a `who` from bit 32
-// on, whose lanes all load all its cells.
+// With `by_lane`, each row's cells are those of eight lanes, in their order. A row's `used` may have a `who` from bit
+// 32 on, whose lanes all load all its cells.
 TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, const struct tw_plain_row *rows,
                                         uint64_t count, uint32_t cell_bytes, bool by_lane)
 {
