@@ -11,7 +11,7 @@ import typer
 from tilewright.cli import program
 from tilewright.cli.options import Names, Text, option
 from tilewright.cli.usage import in_flags
-from tilewright.errors import ArgumentValueError, KernelError
+from tilewright.errors import ArgumentValueError, CompileError, KernelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -137,7 +137,7 @@ def _predicted(
             continue
         try:
             time = products.predict_product(record, product, gpu, mhz, changes=changes)
-        except (ArgumentValueError, KernelError) as error:  # a specimen's limits; go on with the other kernels
+        except (ArgumentValueError, CompileError, KernelError) as error:  # a specimen's limits, or an unknown rate
             if len(chosen) == 1:
                 raise
             console.note(f"{record.name} has no prediction: {str(error).splitlines()[0]}")

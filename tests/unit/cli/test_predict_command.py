@@ -45,6 +45,12 @@ def test_after_a_failed_specimen_the_others_have_times(tilewright: Run, shape: s
     assert (alone.status, alone.out) == (2, "") and said in alone.err
 
 
+def test_after_a_kernel_of_unknown_rate_the_others_have_times(tilewright: Run) -> None:
+    done = tilewright("predict", "--kernels", "tensor_core_bits,results_8", "--sizes", 256, "--gpu", "h100", "--json")
+    assert (done.status, [one["name"] for one in json.loads(done.out)["predictions"]]) == (0, ["results_8"])
+    assert done.err.startswith("note: tensor_core_bits has no prediction: ") and "whose rate is known" in done.err
+
+
 def test_json_has_shape_time_and_shares(tilewright: Run) -> None:
     done = tilewright("predict", "--kernels", "results_8", "--sizes", "64x96x128", "--gpu", "v100", "--json")
     (found,) = json.loads(done.out)["predictions"]
