@@ -129,6 +129,7 @@ def test_copies_that_are_refused(body: str, count: int, words: str) -> None:
 
 def test_copies_of_a_thread_arrive_at_an_mbarrier() -> None:
     body = """
+@%first mbarrier.inval.shared.b64 [%bar];
 @%first mbarrier.init.shared.b64 [%bar], 64;
 bar.sync 0;
 mad.lo.u32 %r1, %t, 4, %tile; mad.wide.u32 %l1, %t, 4, %x;

@@ -60,10 +60,10 @@ bool tw_shadow_writes_shared(struct tw_shadow_launch *launch, struct tw_shadow_b
 
 bool tw_shadow_reads_global(const struct tw_slot *slot, const struct tw_warp *warp, struct tw_shadow_launch *launch,
                             struct tw_shadow_block *block, int64_t base, const struct tw_plain_row *rows,
-                            uint64_t count)
+                            uint64_t count, uint32_t row)
 {
     CHECK(slot == &slot_);
-    return asked(GLOBAL_READS, launch, block, 0, warp->index, base, rows, count);
+    return asked(GLOBAL_READS, launch, block, row, warp->index, base, rows, count);
 }
 
 static void judged(int judge, TW_ACCESSES)
@@ -83,7 +83,7 @@ void tw_shadow_turns_shared(TW_ACCESSES)
            order_bits);
 }
 
-void tw_shadow_turns_global(TW_ACCESSES)
+void tw_shadow_free_global(TW_ACCESSES)
 {
     judged(GLOBAL_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
            order_bits);
@@ -112,7 +112,7 @@ static void test_what_the_quick_test_passes_is_done(void)
     CHECK(quick.row == 7 && quick.warp == 3 && quick.base == 4096 && quick.rows == steps_of && quick.count == 5);
     access_affine(tw_shadow_affine_global, UINT32_MAX, TW_READS, true);
     CHECK(quick.test == GLOBAL_READS && turns_made == 0);
-    CHECK(quick.warp == 3 && quick.base == 4096 && quick.rows == steps_of && quick.count == 5);
+    CHECK(quick.row == TW_SITE_MAX && quick.warp == 3 && quick.base == 4096 && quick.rows == steps_of && quick.count == 5);
 }
 
 // Each member lane by lane, at its own distance from the base, as its own instruction.

@@ -137,18 +137,18 @@ static void test_the_quick_test_passes_what_other_blocks_have_read(void)
         struct shadow *one = block_of_launch(1, 0), *other = block_of_launch(2, one);
         one->launch.cell_bytes = other->launch.cell_bytes = cell_bytes;
         int64_t base = (int64_t)one->launch.base;
-        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
+        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4, 0));
         for (uint32_t i = 0; i < TW_LANES; i++)
             reads_of[i] = (uint64_t)7 << TW_BLOCK_SHIFT;
-        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
+        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4, 0));
         CHECK(reads_of[0] == TW_SEVERAL_BLOCKS && reads_of[31] == TW_SEVERAL_BLOCKS && reads_of[32] == 0);
         CHECK(quiet[0] && quiet[31] && !quiet[32]);
         quiet[30] = 0;
         states[9 * cell_bytes] = TW_WRITABLE;
-        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, other->of, base, ROWS, 4));
+        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, other->of, base, ROWS, 4, 0));
         states[9 * cell_bytes] = TW_READABLE;
         writes[30] = 1;
-        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, other->of, base, ROWS, 4));
+        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, other->of, base, ROWS, 4, 0));
         free(one);
         free(other);
     }
@@ -164,11 +164,11 @@ static void test_cells_are_quiet_until_they_are_written(void)
         one->launch.order = turn ? not_ordered : 0;
         for (uint32_t i = 0; i < TW_LANES; i++)
             reads_of[i] = (uint64_t)7 << TW_BLOCK_SHIFT;
-        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
+        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4, 0));
         CHECK(quiet[0] == (turn ? 0 : UINT8_MAX) && quiet[31] == quiet[0]);
         access_global(other, &other->launch, 4, TW_WRITES);
         CHECK(!quiet[0] && !quiet[31] && findings(one, TW_GLOBAL_BLOCKS) == 32);
-        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
+        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4, 0));
         free(one);
         free(other);
     }
@@ -188,7 +188,7 @@ static void *read_all(void *given)
     struct shadow *s = meeting->reader;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         pthread_barrier_wait(&meeting->round);
-        if (!tw_shadow_reads_global(&s->slot, s->warps, meeting->launch, s->of, (int64_t)s->launch.base, ROWS, 4))
+        if (!tw_shadow_reads_global(&s->slot, s->warps, meeting->launch, s->of, (int64_t)s->launch.base, ROWS, 4, 0))
             access_global(s, meeting->launch, 4, TW_READS);
         pthread_barrier_wait(&meeting->round);
     }

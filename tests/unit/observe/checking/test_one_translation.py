@@ -119,7 +119,7 @@ def test_shared_accesses_of_a_kernel_of_strided_arrays_are_patterns(monkeypatch:
         def key(self) -> Any:
             return object()  # cannot be pickled, so the code is made again
 
-    spies: Callable[..., Any] = lambda ptx, entry, name, block: Spy(parsed(ptx), name)  # noqa: E731
+    spies: Callable[..., Any] = lambda ptx, entry, name, *_: Spy(parsed(ptx), name)  # noqa: E731
     monkeypatch.setattr("tilewright.observe.checking.checker._memory_check", spies)
     assert check(sums_of_columns, 1, (16, 4), (a, out)) == ()
     assert out.tolist() == [[5.0] * 16] * 4
