@@ -112,7 +112,8 @@ static void test_what_the_quick_test_passes_is_done(void)
     CHECK(quick.row == 7 && quick.warp == 3 && quick.base == 4096 && quick.rows == steps_of && quick.count == 5);
     access_affine(tw_shadow_affine_global, UINT32_MAX, TW_READS, true);
     CHECK(quick.test == GLOBAL_READS && turns_made == 0);
-    CHECK(quick.row == TW_SITE_MAX && quick.warp == 3 && quick.base == 4096 && quick.rows == steps_of && quick.count == 5);
+    CHECK(quick.row == TW_SITE_MAX && quick.warp == 3);
+    CHECK(quick.base == 4096 && quick.rows == steps_of && quick.count == 5);
 }
 
 // Each member lane by lane, at its own distance from the base, as its own instruction.
