@@ -265,8 +265,8 @@ class Checks(Observer):
             found = _of_text(*key[:2], launch.name, file, tuple(dtypes))
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch)
-        if alone is not None and self.repeats(launch):
-            self._schedules.begin(self._states, alone.memory_bytes)
+        if alone is not None:
+            self._schedules.begin(launch, self._states, alone.memory_bytes)
         if alone is not None and launch.name in self._waiting:
             del self._waiting[launch.name]
             of_arrays, whole = folded.findings(launch, alone)
@@ -290,7 +290,7 @@ class Checks(Observer):
 
     def repeats(self, launch: Launch) -> bool:
         """Whether the launch's findings can depend on the order of its warps."""
-        return not self._misfits and self._schedules.concern(launch)
+        return not self._misfits and self._schedules.begun
 
     def again(self, launch: Launch, run: Run, other: LaunchAgain) -> None:
         """Run the launch in other orders, and keep what these find."""

@@ -30,7 +30,9 @@ SCHEDULES = 3
 #: Launches of one kernel and shape that run in other orders. Programs launch a kernel many times.
 _LAUNCHES = 3
 #: Instructions of an extra run, beside so many times those of the first one: some orders make warps wait for long.
-_INSTRUCTIONS, _TIMES = 1_000_000, 32
+_INSTRUCTIONS, _TIMES = 100_000, 2
+#: A launch with more memory in use does not run again, because that memory is copied.
+_KEPT_BYTES = 1 << 28
 
 
 class Schedules:
@@ -46,7 +48,7 @@ class Schedules:
         self._seen: Counter[Any] = Counter()
         self._before: States | None = None
 
-    def concern(self, launch: Launch) -> bool:
+    def _concern(self, launch: Launch) -> bool:
         """Whether a launch may have to run in other orders."""
         warps = math.prod(launch.grid) * -(-math.prod(launch.block) // LANES)
         key = launch.program.ptx, launch.program.entry, launch.grid, launch.block
@@ -54,9 +56,14 @@ class Schedules:
             return False
         return _decides(launch.program.ptx, launch.program.entry)
 
-    def begin(self, states: States, size_bytes: int) -> None:
-        """Keep the states of memory with which a launch begins."""
-        self._before = states.copied(size_bytes)
+    def begin(self, launch: Launch, states: States, size_bytes: int) -> None:
+        """Keep the states of memory, of `size_bytes`, if the launch that begins may have to run in other orders."""
+        self._before = states.copied(size_bytes) if size_bytes <= _KEPT_BYTES and self._concern(launch) else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the launch may run in other orders."""
+        return self._before is not None
 
     def findings(
         self, launch: Launch, run: Run, again: LaunchAgain, check: Callable[[States], MemoryCheck]
@@ -72,7 +79,10 @@ class Schedules:
             limits = _limits(launch, run, spent_s)
             if limits is None:
                 break
-            rows, seconds = _of_order(launch, again, seed, limits, check(before.copied(before.size_bytes)))
+            try:
+                rows, seconds = _of_order(launch, again, seed, limits, check(before.copied(before.size_bytes)))
+            except LimitError:  # its warps wait for each other for long, as they would in further orders
+                break
             spent_s += seconds
             known = set(found)
             for row in rows:
@@ -107,12 +117,15 @@ def _limits(launch: Launch, run: Run, spent_s: float) -> Limits | None:
 def _of_order(
     launch: Launch, again: LaunchAgain, seed: int, limits: Limits, memory: MemoryCheck
 ) -> tuple[list[Finding], float]:
-    """The findings of a launch in one order, and its seconds. An order that comes to a limit shows nothing."""
+    """The findings of a launch in one order, and its seconds.
+
+    Raises LimitError: the order comes to a limit.
+    """
     instruments = (memory, Convergence(launch.name))
     try:
         run = again.run(seed, instruments, limits)
     except LimitError:
-        return [], 0.0
+        raise
     except KernelError as error:
         rows = list(_rows(error.results))
         return [*rows, *faults.findings(error, launch, rows)], 0.0
