@@ -15,8 +15,6 @@ from tilewright.simt import Memory
 
 #: Orders of blocks and warps; what is found must not depend on them.
 SEEDS = (None, 1, 2)
-#: Defects that do other harm in another order: warps that come before an mbarrier's initialisation wait for ever.
-IN_ONE_ORDER = ("mbarrier_unordered_init",)
 DEFECTS = corpus.files("defects")
 
 
@@ -53,7 +51,7 @@ def test_nothing_is_found_on_a_correct_kernel(path: Path) -> None:
 @pytest.mark.parametrize("seeds", [SEEDS[:2], pytest.param(SEEDS[2:], marks=pytest.mark.volume)], ids=str)
 def test_each_defect_is_found_at_its_lines_and_its_twin_is_clean(path: Path, seeds: tuple[int | None, ...]) -> None:
     for case in corpus.cases(path):
-        for seed in seeds if case.defective and path.stem not in IN_ONE_ORDER else seeds[:1]:
+        for seed in seeds if case.defective else seeds[:1]:
             assert found(case, seed) == due(case, profile=False), f"{case.name}, seed {seed}"
 
 
