@@ -14,7 +14,7 @@ enum { ROUNDS = 3000 };
 static uint8_t states[4 * CELLS + 64];
 static uint64_t writes[CELLS + 8], reads_of[CELLS + 8], stored[CELLS + 8];
 static uint8_t quiet[CELLS + 8];
-static uint8_t values[TW_VALUES_STRIDE_BYTES];
+static uint8_t values[2 * TW_VALUES_STRIDE_BYTES];
 static const struct tw_plain_row ROWS[4] = {{0, 255}, {8, 255}, {16, 255}, {24, 255}};
 
 static struct shadow *block_of_launch(uint64_t number, struct shadow *first)
@@ -221,8 +221,65 @@ static void test_a_read_and_a_write_that_meet_are_always_seen(void)
     free(meeting.writer);
 }
 
+// What is known of a cell before an access: one of a few accesses at warp 0's clock, or by another block.
+static uint64_t access_before(const struct shadow *s, uint32_t draw, uint32_t lane)
+{
+    const uint64_t sites[] = {0, 5, TW_SITE_MAX};
+    uint64_t low = sites[draw / 8 % 3] << TW_SITE_SHIFT | s->of->clocks[0].now << TW_CLOCK_SHIFT;
+    uint64_t mine = s->slot.block << TW_BLOCK_SHIFT | low;
+    const uint64_t by[] = {0, mine | lane, mine | TW_THREAD_MAX, mine | 32, mine | TW_SEVERAL_WARPS,
+                           (uint64_t)9 << TW_BLOCK_SHIFT | low | 3, TW_SEVERAL_BLOCKS, 0};
+    return by[draw % 8];
+}
+
+// The quick tests leave what the exact judgement leaves, whatever was known before.
+static void test_quick_and_exact_judgements_agree(void)
+{
+    static uint64_t first[3][CELLS + 8], last[3][CELLS + 8];
+    uint64_t *const kept[3] = {writes, reads_of, stored};
+    uint32_t draw = 1, passed = 0;
+    for (uint32_t turn = 0; turn < 6000; turn++) {
+        struct shadow *s = block_of_launch(1, 0);
+        uint32_t draws[6];
+        for (uint32_t i = 0; i < 6; i++)
+            draws[i] = (draw = draw * 1664525 + 1013904223) >> 10;
+        uint32_t bytes = draws[0] & 1 ? 8 : 4, how = draws[0] & 2 ? TW_WRITES : TW_READS, row = draws[0] & 4 ? 5 : 0;
+        uint32_t lanes_each = (const uint32_t[]){1, 1, 8, 16, 32}[draws[1] % 5];
+        clear(TW_READABLE | TW_WRITABLE);
+        for (uint32_t cell = 0; cell < CELLS; cell++) {
+            uint32_t lane = cell / (bytes / 4) % TW_LANES;
+            bool odd = draws[4] % 4 == 0 && cell == draws[5] % CELLS;  // one cell may differ from the others
+            reads_of[cell] = access_before(s, draws[2] + odd, lane);
+            writes[cell] = access_before(s, draws[3] % 3 ? draws[3] / 4 % 2 + draws[3] / 64 * 8 : draws[3], lane);
+            stored[cell] = (uint64_t)1 << 63 | (uint64_t)(draws[4] >> 3 & 1) << TW_MIXED_BIT | 77;
+        }
+        uint64_t addresses[TW_LANES];
+        for (uint32_t lane = 0; lane < TW_LANES; lane++)
+            addresses[lane] = s->launch.base + (uint64_t)(lane / lanes_each) * bytes;
+        for (uint32_t i = 0; i < 3; i++)
+            memcpy(first[i], kept[i], sizeof first[i]);
+        tw_shadow_turns_global(&s->slot, &s->warps[0], &s->launch, s->of, 0, row, UINT32_MAX, addresses, bytes,
+                               how == TW_WRITES ? values : 0, how, 4, 0);
+        uint64_t found = findings(s, EVERY);
+        memset(s->table, 0, sizeof s->table);
+        for (uint32_t i = 0; i < 3; i++) {
+            memcpy(last[i], kept[i], sizeof last[i]);
+            memcpy(kept[i], first[i], sizeof first[i]);
+        }
+        tw_shadow_free_global(&s->slot, &s->warps[0], &s->launch, s->of, 0, row, UINT32_MAX, addresses, bytes,
+                              how == TW_WRITES ? values : 0, how, 4, 0);
+        CHECK(findings(s, EVERY) == found);
+        for (uint32_t i = 0; i < 3; i++)
+            CHECK(memcmp(last[i], kept[i], sizeof last[i]) == 0);
+        passed += !found;
+        free(s);
+    }
+    CHECK(passed > 1000);
+}
+
 int main(void)
 {
+    test_quick_and_exact_judgements_agree();
     test_states_of_bytes();
     test_blocks_race_unless_they_store_the_same_or_are_strong();
     test_read_only_loads_race_with_every_write_before_them();
