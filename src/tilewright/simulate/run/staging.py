@@ -67,9 +67,9 @@ def spaced(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_CC) -
     """
     if not isinstance(kernel, Program):
         made: dict[int, SpacedArray] = {}  # an array that is passed twice stays one array
-        apart = [_suits(arg) and not _shares(arg, args) for arg in args]
+        fit = [_suits(arg) and not _shares(arg, args) for arg in args]
         changed = [
-            made.setdefault(id(arg), SpacedArray(arg)) if fits else arg for arg, fits in zip(args, apart, strict=True)
+            made.setdefault(id(arg), SpacedArray(arg)) if fits else arg for arg, fits in zip(args, fit, strict=True)
         ]
         if made:
             try:

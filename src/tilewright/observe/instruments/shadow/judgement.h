@@ -248,7 +248,7 @@ TW_INLINE static inline bool races(const struct access *me, uint64_t cell, uint6
     const struct tw_clocks *known = &me->block->known[me->warp];
     if ((strong && cell & TW_STRONG) || who == me->who)
         return false;
-    if (who == TW_SEVERAL_WARPS)  // the warps are not kept apart: it races only if it races with the one we know best
+    if (who == TW_SEVERAL_WARPS)  // which warps is not known: it races only if it races with the one we know best
         return !((beyond(known, its) | ahead_of(me, its)) & ~(1u << me->warp));
     if (warp_of(who) == me->warp)
         return its >= me->block->whole[me->warp] && is_apart(me, who, its);

@@ -1,10 +1,10 @@
-// Accesses of one cell of shared memory by several warps, kept as lists in kernels whose warps may wait for a part of
-// the others alone.
+// Accesses of one cell of shared memory by several warps, kept as lists. Kernels have lists if their warps may wait for
+// only some of the others.
 //
-// Such a cell's `who` is TW_SEVERAL_WARPS, and its site the number of a list: for each warp the cell that its access
-// alone would leave, the highest warp first. Its clock is the latest of them, so a quick test that passes knows all.
-// Cells with the same accesses share a list, and lists share their ends. Where there is no room for a list, the site is
-// TW_SITE_MAX and the clock the least, and the warps are not kept apart.
+// Such a cell's `who` is TW_SEVERAL_WARPS, and its site is the number of a list. The list has one cell for each warp,
+// the one that its access alone would leave; the highest warp comes first. The clock is the latest of the list, so a
+// quick test that passes knows all accesses. Cells with the same accesses share a list, and lists share their ends. If
+// there is no room for a list, the site is TW_SITE_MAX, the clock is the earliest, and nothing tells the warps.
 //
 // A bulk copy in flight that reads the cell is in the list too, before all accesses, with its clock and its thread.
 
