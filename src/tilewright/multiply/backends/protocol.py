@@ -61,8 +61,9 @@ class Planned:
     """A backend's plan of a product."""
 
     #: How operands are read. On the processor "packed" or "tile registers": blocks packed for vectors or for tile
-    #: registers; "skinny": B in place for few rows (or columns) of the result; "small": all in place by a kernel for
-    #: exact extents, once 10,000 matrices have been seen (32, where that kernel is on disk).
+    #: registers; "skinny": B in place for few rows (or columns) of the result; "lanes": few results of a long k in
+    #: vector lanes; "small": all in place by a kernel for exact extents, once 10,000 matrices have been seen (32,
+    #: where that kernel is on disk).
     path: str
     #: The order of summation that will be used: canonical if the device has no kernel for the requested one.
     order: Literal["canonical", "tf32x3", "fast"]

@@ -177,8 +177,9 @@ def matmul(
         limit. A small product uses fewer.
     order : {"canonical", "tf32x3", "fast"}
         "fast" allows another order of summation where it is faster: on GPUs the tensor cores, within the bound that the
-        plan states; on hosts with AMX bfloat16 summed in float32, for all but small products, within
-        :func:`tilewright.multiply.problem.reference.error_bound` with `flushes`. "tf32x3" allows orders as accurate as
+        plan states; on the CPU vector lanes, for floats with at most 8 rows and columns and k of 1,024 or more, within
+        :func:`tilewright.multiply.problem.reference.error_bound`; on hosts with AMX bfloat16 summed in float32, for all
+        but small products, within that bound with `flushes`. "tf32x3" allows orders as accurate as
         a float32 sum: on GPUs float32 in three parts, for operands of 1e-30 to 3.4e38, and tensor cores for halves. All
         else stays canonical; `plan(..., order="fast").order` tells which order a product has.
     device : str, optional

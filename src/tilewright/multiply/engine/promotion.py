@@ -190,7 +190,7 @@ def _types(
         return Types(result, total, result, result, "complex")
     total = _total(result, result if acc_dtype is None and use == "semiring" and result.kind in "iu" else acc_dtype)
     left, right = (_readable(x, result, total, whole=use != "result") for x in (a, b))
-    inexact = left == right and dtypes.dtype(left).is_float and total.name == "float32" and use != "semiring"
+    inexact = left == right and dtypes.dtype(left).is_float and total.kind == "f" and use != "semiring"
     return Types(result, total, left, right, "real", order if inexact else "canonical")
 
 

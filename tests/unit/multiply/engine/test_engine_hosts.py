@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tilewright.ground.native import halves
 from tilewright.ground.native.bitcode import bitcode
 from tilewright.multiply.backends.cpu import pool, product
 from tilewright.multiply.backends.cpu.contexts import KernelKey
+from tilewright.multiply.backends.cpu.lanes import lanes_text
 from tilewright.multiply.backends.cpu.loops import kernel_text
 from tilewright.multiply.backends.cpu.pool import _PAUSES, host_text
 from tilewright.multiply.backends.cpu.skinny import SkinnyKey, skinny_text
@@ -88,6 +90,8 @@ SHAPES = {
 #: Dtypes with kernels for few rows and for exact extents; the others differ only in packing.
 ROWS = ("float16", "float32", "int8", "int64", "complex128")
 SMALL = ("float32", "int64")
+#: Those that `order="fast"` sums in lanes.
+LANES = ("float16", "float32", "float64")
 #: Dtypes whose sums are continued; integers first.
 PANELS = ("int8", "int16", "float16", "float64", "complex64")
 #: Algebras and epilogues by name: dtype of the operands, and further arguments.
@@ -153,6 +157,9 @@ def products(name: str = "") -> dict[str, Array]:
             a, b = matrices(dtype, 40, 5, 9), matrices(dtype, 40, 9, 19, seed=1)
             for _ in range(2):  # the second has the kernel of exact extents
                 found[f"{dtype}-small"] = tw.matmul(a, b)
+        for dtype in LANES:
+            few = matrices(dtype, 3, 5003), matrices(dtype, 5003, 2, seed=1)
+            found[f"{dtype}-lanes"] = tw.matmul(*few, order="fast")
         for label, (dtype, options) in FUSED.items():
             found[label] = tw.matmul(*operands((dtype,) * 3, "packed"), **options)
     return {name: np.frombuffer(np.ascontiguousarray(x).tobytes(), np.uint8) for name, x in found.items()}
@@ -251,13 +258,16 @@ def text_of(name: str) -> str:
     kind, _, rest = name.partition(" ")
     if kind == "small":
         return small_text(SmallKey(key(rest, rest), 5, 7, 9, 36, 4, 28, 28))
+    if kind == "lanes":
+        return lanes_text(replace(key(rest, rest), family="lanes"))
     if kind == "skinny":
         along = "rows" if rest.endswith("rows") else "columns"
         return skinny_text(SkinnyKey(key("float32", "float32"), 3, along))  # type: ignore[arg-type]
     return kernel_text(key(kind, TOTALS.get(kind, kind)))
 
 
-KERNELS = [*REAL, "uint16", "complex64", "complex128", "small float32", "small int64", "skinny rows", "skinny columns"]
+KERNELS = [*REAL, "uint16", "complex64", "complex128", "small float32", "small int64", "skinny rows", "skinny columns",
+           "lanes float32"]  # fmt: skip
 #: Kernels that `make test` compiles for SSE: each way of halves, sums and calls. x86-64-v2 above runs the others.
 SSE = ("float16", "bfloat16", "float32", "int8", "int32", "skinny rows")
 

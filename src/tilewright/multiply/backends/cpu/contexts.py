@@ -38,7 +38,7 @@ class KernelKey:
     c: str
     register: str  #: LLVM type of the accumulator.
     #: The instructions of a step: `fma`, `integer`, `dot` (accumulating dot products), `pairs` (products of words added
-    #: in pairs), `amx`, `semiring`.
+    #: in pairs), `amx`, `lanes` (fused steps in several chains), `semiring`.
     family: str
     vector_bytes: int  #: 64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
     algebra: Semiring | None = None  #: For the family `semiring`.
@@ -48,7 +48,8 @@ class KernelKey:
     @property
     def order(self) -> Literal["canonical", "fast"]:
         """`canonical`, or `fast` if the kernel sums floats in another order."""
-        return "fast" if self.family == "amx" and self.register == "float" else "canonical"
+        reordered = self.family == "lanes" or (self.family == "amx" and self.register == "float")
+        return "fast" if reordered else "canonical"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tilewright.ground.native.compiler import Library, Source, compiler
 from tilewright.ground.native.memo import bounded, memo
 from tilewright.multiply.backends.cpu.amx_loops import amx_kernel_text
 from tilewright.multiply.backends.cpu.contexts import KernelKey
+from tilewright.multiply.backends.cpu.lanes import lanes_text
 from tilewright.multiply.backends.cpu.loops import SIGNATURE, kernel_text
 
 __all__ = ["SIGNATURE", "Kernel", "compiled", "kernel"]
@@ -34,7 +35,7 @@ class Kernel:
 @bounded(1024)
 def kernel(key: KernelKey) -> Kernel:
     """The kernel of a key: from disk, or compiled now."""
-    text = amx_kernel_text if key.family == "amx" else kernel_text
+    text = {"amx": amx_kernel_text, "lanes": lanes_text}.get(key.family, kernel_text)
     return Kernel(compiled(repr(key), lambda: text(key)))
 
 

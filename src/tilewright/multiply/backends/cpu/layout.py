@@ -34,10 +34,12 @@ class Layout:
         more: tuple[tuple[int, ...], ...] = (),
         *,
         commutes: bool = True,
+        folds: bool = True,
     ) -> Layout:
         """The layout of shapes and strides as NumPy has them.
 
-        `more` are the strides of operands of C's shape. Without `commutes` A and B keep their places.
+        `more` are the strides of operands of C's shape. Without `commutes` A and B keep their places; without `folds`
+        no axis of the batch becomes rows.
         """
         depth = len(out_shape) - 2
         a_steps, b_steps = _steps(a_shape, a_strides, depth), _steps(b_shape, b_strides, depth)
@@ -52,7 +54,7 @@ class Layout:
             (out_strides[-2], out_strides[-1]),
             batch,
             more=tuple((x[-2], x[-1]) for x in more),
-        ).simplified(commutes=commutes)
+        ).simplified(commutes=commutes, folds=folds)
 
     @property
     def count(self) -> int:
@@ -67,15 +69,18 @@ class Layout:
         """Multiply-adds."""
         return self.m * self.n * self.k * self.count
 
-    def simplified(self, *, commutes: bool = True) -> Layout:
+    def simplified(self, *, commutes: bool = True, folds: bool = True) -> Layout:
         """An equal layout with batch axes merged or turned into rows if possible, and rows of C contiguous."""
-        found = replace(self, batch=_merged(self.batch))._rows_for_batch()
+        found = replace(self, batch=_merged(self.batch))
+        found = found._rows_for_batch() if folds else found
         if not commutes:
             return found
         # A column of C is a row of its transpose. The bits are the same, since x y = y x; `swapped` notes the swap for
         # an algebra whose multiplication does not commute.
         by_columns = found.n == 1 < found.m or (abs(found.out[0]) < abs(found.out[1]) and found.m > 1)
-        return found.transposed()._rows_for_batch() if by_columns else found
+        if not by_columns:
+            return found
+        return found.transposed()._rows_for_batch() if folds else found.transposed()
 
     def transposed(self) -> Layout:
         """The layout of C's transpose, from B's and A's."""

@@ -120,7 +120,7 @@ def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
     fresh = ir.compare("eq", "%continues", "0")
     with ir.when(ir.compare("eq", "%k", "0")):
         with ir.when(fresh):
-            _clear(ir, code)
+            clear_sums(ir, code.type, code.family.zero)
         finish_rows(ir, key)
     with ir.loop("0", "%k", str(tile.kc * group)) as p:
         taken = ir.least(ir.sub("%k", p), str(tile.kc * group))
@@ -144,13 +144,13 @@ def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
                         finish_rows(ir, key, done, (column, columns))
 
 
-def _clear(ir: Ir, code: TileCode) -> None:
-    """Set the sums to the family's zero if k is 0."""
-    zero = code.family.zero
+def clear_sums(ir: Ir, type_: str, zero: str) -> None:
+    """Set the sums of C to a family's zero."""
+    size = REGISTER_BYTES[type_]
     with ir.loop("0", "%m") as row:
         line = ir.at("%sums", ir.mul(row, "%sums_rs"))
         with ir.loop("0", "%n") as column:
-            ir.store(code.type, zero, ir.at(line, ir.mul(column, str(code.bytes))))
+            ir.store(type_, zero, ir.at(line, ir.mul(column, str(size))))
 
 
 def _panel(ir: Ir, code: TileCode, j: str, panel_bytes: str) -> str:

@@ -10,6 +10,8 @@ from tilewright.multiply.problem.dtypes import Dtype
 _VECTOR_STEPS = (1, 2, -1)
 #: Dtypes of a round where each is copied by itself.
 _UNROLL = 8
+#: Steps along k for which rows are packed at a time, where B is not packed whole.
+STEPS = 4096
 #: Parameters of the packing functions.
 _PACKS = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
 
@@ -165,3 +167,23 @@ def transposed(ir: Ir, rows: list[str], type_: str, width: int) -> list[str]:
 def _shuffle(ir: Ir, full: str, low: str, high: str, lanes: list[int]) -> str:
     order = ", ".join(f"i32 {lane}" for lane in lanes)
     return ir.op(f"shufflevector {full} {low}, {full} {high}, <{len(lanes)} x i32> <{order}>")
+
+
+def packed_rows(
+    ir: Ir, operand: str, form: tuple[str, str, str], steps: tuple[str, str], plain: bool, size: int
+) -> tuple[str, str]:
+    """Where rows of an operand are contiguous and of the register type: their first, and the bytes between two.
+
+    They are packed unless they lie so in memory and are `plain`, of the register type of `size` bytes. `form` has the
+    operand's stride between rows, its stride along k and its rows; `steps` the first step along k and their count.
+    """
+    (between, along, rows), (start, taken) = form, steps
+    first = ir.at(f"%{operand}", ir.mul(start, along))
+    in_place = ir.compare("eq", along, str(size)) if plain else "false"
+    with ir.when(ir.not_(in_place)):
+        ir.line(
+            f"call void @pack_{operand}(ptr {first}, i64 {between}, i64 {along}, i64 {rows}, i64 {taken}, "
+            f"ptr %{operand}_pack, i64 {STEPS * size})"
+        )
+    where = ir.op(f"select i1 {in_place}, ptr {first}, ptr %{operand}_pack")
+    return where, ir.op(f"select i1 {in_place}, i64 {between}, i64 {STEPS * size}")

@@ -23,13 +23,15 @@ from tilewright.multiply.backends.cpu.choice import Part, grid_parts, kernel_key
 from tilewright.multiply.backends.cpu.contexts import REGISTER_BYTES, SHORT_STEP, Blocks, KernelKey, Tile, tile_of
 from tilewright.multiply.backends.cpu.finish import OPERAND_WORDS, Finish, pattern
 from tilewright.multiply.backends.cpu.kernels import Kernel, is_kept, kernel
+from tilewright.multiply.backends.cpu.lanes import fits_lanes
 from tilewright.multiply.backends.cpu.layout import Layout
 from tilewright.multiply.backends.cpu.loops import ARGUMENTS, SCRATCH
 from tilewright.multiply.backends.cpu.microkernel.dot import dot_of
+from tilewright.multiply.backends.cpu.packing import STEPS
 from tilewright.multiply.backends.cpu.pool import JOB, NEXT, caller, crew
 from tilewright.multiply.backends.cpu.records import Records, Shares, table
 from tilewright.multiply.backends.cpu.scratch import Scratch, store
-from tilewright.multiply.backends.cpu.skinny import ROWS_MAX, STEPS, SkinnyKey, skinny_kernel
+from tilewright.multiply.backends.cpu.skinny import ROWS_MAX, SkinnyKey, skinny_kernel
 from tilewright.multiply.backends.cpu.small import ARGUMENTS as SMALL_ARGUMENTS, EXTENT_MAX, SmallKey, small_kernel
 from tilewright.multiply.backends.cpu.threads import limit
 from tilewright.multiply.problem.dtypes import dtype, element
@@ -38,7 +40,7 @@ from tilewright.multiply.problem.kind import Kind
 
 Array = npt.NDArray[Any]
 #: How operands are read: see :class:`tilewright.multiply.backends.protocol.Planned`.
-Path = Literal["packed", "tile registers", "skinny", "small"]
+Path = Literal["packed", "tile registers", "lanes", "skinny", "small"]
 #: Matrices of one small layout from which a kernel for its exact extents pays: it takes 20 to 100 ms to compile and
 #: saves 0.1 to 3 us for each matrix. One on disk takes less than a millisecond to load.
 _HOT, _HOT_KEPT = 10_000, 32
@@ -46,6 +48,8 @@ _HOT, _HOT_KEPT = 10_000, 32
 #: process has displaced delays the product much longer.
 THREAD_WORK = 1_500_000
 _FLOATS = ("float", "double")
+#: The paths of some families; the others' is "packed".
+_PATHS: dict[str, Path] = {"amx": "tile registers", "lanes": "lanes"}
 #: Multiply-adds that take as long as reading an element of 4 bytes.
 _SKINNY_EFFORT = 4
 #: Bytes of B from which a skinny product has its own kernel.
@@ -81,7 +85,7 @@ class Piece(NamedTuple):
 def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
     """The key of the kernel for few rows of C and a large B, if there is one."""
     size = element(key.b).bytes
-    if key.order != "canonical":  # only AMX tiles have this order of summation
+    if key.order != "canonical":  # skinny kernels have no other
         return None
     if key.algebra is not None and (key.algebra.cost > SHORT_STEP or REGISTER_BYTES[key.register] < 4):
         return None
@@ -122,13 +126,15 @@ class Product:
         self.key: KernelKey = kernel_key(
             *names, kind.accumulator, algebra, order=kind.order, extents=(layout.m, layout.n, layout.k)
         )
+        if kind.order == "fast" and self.key.family == "fma" and fits_lanes(layout.m, layout.n, layout.k):
+            self.key = replace(self.key, family="lanes")
         if kind.finish is not None:
             self.key = replace(self.key, finish=self._finish(kind.finish))
         self.skinny = skinny_key(layout, self.key)
         if self.skinny is not None:
             self.key = self.skinny.key
         self.size = REGISTER_BYTES[self.key.register]
-        if self.skinny is None and self.key.family != "amx":
+        if self.skinny is None and self.key.family not in ("amx", "lanes"):
             self.key = replace(self.key, blocks=blocks or tuned(layout, self.key, kind, self.size, threads))
         self.tile: Tile = tile_of(self.key)
         self.pairs = c.pairs  #: 2 for complex products, whose parts and kernels count real numbers; else 1.
@@ -212,7 +218,7 @@ class Product:
             return "small"
         if self.skinny is not None:
             return "skinny"
-        return "tile registers" if self.key.family == "amx" else "packed"
+        return _PATHS.get(self.key.family, "packed")
 
     @property
     def packs_a(self) -> bool:
@@ -229,6 +235,8 @@ class Product:
         if self.key.family == "amx":
             return amx_loops.buffer_bytes(self.tile, dtype(self.key.a).bytes, columns, self.layout.k) | {"sums": sums}
         tile, size = self.tile, self.size
+        if self.key.family == "lanes":
+            return {"a": rows * STEPS * size, "b": columns * STEPS * size, "sums": sums}
         kc = tile.kc if self.skinny is None else STEPS
         # one more row: some kernels store corrections after a panel
         steps = min(max(self.pairs * self.layout.k, 1), kc) + 1
@@ -388,7 +396,10 @@ def product(
 ) -> Product:
     """The product of arrays of these shapes and strides, made once; only k may be 0."""
     commutes = element(kind.out).pairs == 1  # each step of a complex sum has an order of its own
-    layout = Layout.strided(a_shape, a_strides, b_shape, b_strides, out_shape, out_strides, more, commutes=commutes)
+    # Lanes sum few rows and columns in another order: the batch must not change how many a matrix has.
+    folds = kind.order != "fast" or not fits_lanes(out_shape[-2], out_shape[-1], a_shape[-1])
+    arrays = a_shape, a_strides, b_shape, b_strides, out_shape, out_strides, more
+    layout = Layout.strided(*arrays, commutes=commutes, folds=folds)
     return _product(layout, kind, threads)
 
 

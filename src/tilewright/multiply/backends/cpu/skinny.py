@@ -14,15 +14,13 @@ from tilewright.multiply.backends.cpu.contexts import REGISTER_BYTES, KernelKey
 from tilewright.multiply.backends.cpu.elements import vector, widen
 from tilewright.multiply.backends.cpu.ir import Ir
 from tilewright.multiply.backends.cpu.kernels import Kernel, compiled
-from tilewright.multiply.backends.cpu.loops import batches, finish_rows, module
+from tilewright.multiply.backends.cpu.loops import batches, clear_sums, finish_rows, module
 from tilewright.multiply.backends.cpu.microkernel.families import family_of
-from tilewright.multiply.backends.cpu.packing import emit_pack, transposed
+from tilewright.multiply.backends.cpu.packing import STEPS, emit_pack, packed_rows, transposed
 from tilewright.multiply.problem.dtypes import element
 
 #: Rows of C up to which memory, not arithmetic, is the bottleneck.
 ROWS_MAX = 8
-#: Steps along k for which A is packed at a time.
-STEPS = 4096
 #: Rows of B read at the same time: an L2 prefetcher follows about 32 streams, and sums pass through L1 once for each
 #: round of them (with 8 rows of C, 32 are 10 % quicker than 16 or 64, and 8 lose a fifth; measured).
 #: Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetching", streamer.
@@ -54,7 +52,7 @@ def skinny_text(skinny: SkinnyKey) -> str:
     code = _Skinny(ir, skinny)
     with batches(ir, key, code.declare):
         with ir.when(ir.compare("eq", "%continues", "0")):
-            code.clear()
+            clear_sums(ir, key.register, code.family.zero)
         with ir.loop("0", "%k", str(STEPS)) as start:
             taken = ir.least(ir.sub("%k", start), str(STEPS))
             a = code.rows_of_a(start, taken)
@@ -84,28 +82,11 @@ class _Skinny:
             for v in range(self.vectors):
                 self.ir.line(f"%sum.{i}.{v} = alloca {self.full}, align 64")
 
-    def clear(self) -> None:
-        """Set the sums to the family's zero."""
-        ir = self.ir
-        for i in range(self.rows):
-            line = ir.at("%sums", ir.mul("%sums_rs", str(i)))
-            with ir.loop("0", "%n") as j:
-                ir.store(self.type, self.family.zero, ir.at(line, ir.mul(j, str(self.size))))
-
     def rows_of_a(self, start: str, taken: str) -> list[str]:
         """Pointers to the rows of A from a step on, contiguous and of the register type, packed if necessary."""
-        ir = self.ir
-        from_a = ir.at("%a", ir.mul(start, "%a_cs"))
         plain = self.a.memory == self.type
-        in_place = ir.compare("eq", "%a_cs", str(self.size)) if plain else "false"
-        with ir.when(ir.not_(in_place)):
-            ir.line(
-                f"call void @pack_a(ptr {from_a}, i64 %a_rs, i64 %a_cs, i64 %m, i64 {taken}, ptr %a_pack, "
-                f"i64 {STEPS * self.size})"
-            )
-        first = ir.op(f"select i1 {in_place}, ptr {from_a}, ptr %a_pack")
-        pitch = ir.op(f"select i1 {in_place}, i64 %a_rs, i64 {STEPS * self.size}")
-        return [ir.at(first, ir.mul(pitch, str(i))) for i in range(self.rows)]
+        first, pitch = packed_rows(self.ir, "a", ("%a_rs", "%a_cs", "%m"), (start, taken), plain, self.size)
+        return [self.ir.at(first, self.ir.mul(pitch, str(i))) for i in range(self.rows)]
 
     def add_rows(self, a: list[str], b: str, taken: str) -> None:
         """Contiguous rows of B: as many at a time as the prefetchers follow, over the whole width."""
@@ -128,7 +109,7 @@ class _Skinny:
             for v, mask in enumerate(masks)
         ]
         for slot, where, mask in places:
-            self._keep(slot, ir.masked_load(self.type, width, where, mask))
+            ir.store(self.full, ir.masked_load(self.type, width, where, mask), slot)
         with ir.loop(*steps) as p:
             row = ir.at(ir.at(b, ir.mul(p, "%b_rs")), ir.mul(j, str(self.b.bytes)))
             values = []
@@ -143,19 +124,16 @@ class _Skinny:
                 for v, value in enumerate(values):
                     self._step(f"%sum.{i}.{v}", spread, value)
         for slot, where, mask in places:
-            value = ir.op(f"load {self.full}, ptr {slot}, align 64")
+            value = ir.load(self.full, slot)
             ir.masked_store(self.type, width, value, where, mask)
 
     def _lines(self) -> list[str]:
         return [self.ir.at("%sums", self.ir.mul("%sums_rs", str(i))) for i in range(self.rows)]
 
-    def _keep(self, slot: str, value: str) -> None:
-        self.ir.line(f"store {self.full} {value}, ptr {slot}, align 64")
-
     def _step(self, slot: str, a: str, b: str) -> None:
         """One multiply-add of a vector of columns."""
-        old = self.ir.op(f"load {self.full}, ptr {slot}, align 64")
-        self._keep(slot, self.family.step(self.ir, self.type, self.width, old, a, b))
+        old = self.ir.load(self.full, slot)
+        self.ir.store(self.full, self.family.step(self.ir, self.type, self.width, old, a, b), slot)
 
     def add_columns(self, a: list[str], b: str, taken: str) -> None:
         """Contiguous columns of B: a vector of columns at a time, blocks transposed in registers."""
@@ -168,7 +146,7 @@ class _Skinny:
             lines = [ir.at(b, ir.mul(ir.least(ir.add(j, str(lane)), last), "%b_cs")) for lane in range(width)]
             places = [ir.at(line, ir.mul(j, str(self.size))) for line in self._lines()]
             for i, where in enumerate(places):
-                self._keep(f"%sum.{i}.0", ir.masked_load(self.type, width, where, present))
+                ir.store(self.full, ir.masked_load(self.type, width, where, present), f"%sum.{i}.0")
             with ir.loop("0", whole, str(width)) as p:
                 block = []
                 for line in lines:
@@ -184,7 +162,7 @@ class _Skinny:
                     value = ir.op(f"insertelement {self.full} {value}, {self.type} {wide}, i64 {lane}")
                 self._column(a, p, value)
             for i, where in enumerate(places):
-                value = ir.op(f"load {self.full}, ptr %sum.{i}.0, align 64")
+                value = ir.load(self.full, f"%sum.{i}.0")
                 ir.masked_store(self.type, width, value, where, present)
 
     def _column(self, a: list[str], p: str, value: str) -> None:

@@ -62,4 +62,4 @@ def family_of(key: KernelKey) -> Family:
     dot = dot_of(key)
     if dot is not None:
         return Family(key.family, _dot(dot), "0")
-    return Family("fma", _fma, "0.0") if key.family == "fma" else Family("integer", _integer, "0")
+    return Family("fma", _fma, "0.0") if key.family in ("fma", "lanes") else Family("integer", _integer, "0")
