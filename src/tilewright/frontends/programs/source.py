@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tilewright.errors import CompileError
 from tilewright.frontends import vendor_libraries
+from tilewright.frontends.programs import executables
 from tilewright.frontends.programs.library import Library, compiler
 from tilewright.ground.progress import announced
 from tilewright.simulate.machine.gpu import Gpu
@@ -32,20 +33,40 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
 
     Raises MissingExtraError: a compiler is missing; CompileError: it rejected the source.
     """
-    library.placed(folder)
     toolkit, made = toolkits.compiler(_PURPOSE), folder / "program"
+    nvcc = str(toolkit.program("nvcc"))
     linked = [
         "-lineinfo",
         "-cudart",
         "shared",
-        f"-L{folder}",
         "-lcuda",
         "--compress-mode=none",
         *(f"-L{place}" for place in toolkit.libraries),
         *options,
     ]
-    _compile(toolkit, source, gpu, made, linked)
+    command = _command(nvcc, source, gpu, toolkit, linked)
+
+    def make(listed: Path) -> bytes:
+        library.placed(folder)
+        _run([*command, f"-L{folder}", "-MD", "-MF", str(listed), "-o", str(made)], source, toolkit)
+        return made.read_bytes()
+
+    facts = [str(library.file), *map(_identity, (nvcc, str(Path(nvcc).with_name("nvcc.profile")), compiler()))]
+    system = [f"{toolkit.root}/", f"{Path(compiler()).resolve().parents[1]}/"]
+    program = executables.kept(source, command, facts, system, make)
+    if not made.exists():
+        made.write_bytes(program)
+        made.chmod(0o700)
     return made
+
+
+def _identity(path: str) -> str:
+    """What changes when an installer replaces a program."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return ""
+    return f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
 
 
 def with_arrays(source: Path, gpu: Gpu, folder: Path, entry: str) -> Program:
@@ -55,23 +76,18 @@ def with_arrays(source: Path, gpu: Gpu, folder: Path, entry: str) -> Program:
     """
     made = folder / "debug.ptx"
     if not made.exists():
-        _compile(toolkits.compiler(_PURPOSE), source, gpu, made, ["-ptx", "-G"])
+        toolkit = toolkits.compiler(_PURPOSE)
+        command = _command(str(toolkit.program("nvcc")), source, gpu, toolkit, ["-ptx", "-G"])
+        _run([*command, "-o", str(made)], source, toolkit)
     return Program.from_ptx(made, entry)
 
 
-def _compile(toolkit: Toolkit, source: Path, gpu: Gpu, made: Path, options: Sequence[str]) -> None:
-    command = [
-        str(toolkit.program("nvcc")),
-        "-o",
-        str(made),
-        str(source.absolute()),
-        f"-arch={architecture(gpu)}",
-        "-ccbin",
-        compiler(),
-        *toolkit.defines,
-        *HEADERS,
-        *options,
-    ]
+def _command(nvcc: str, source: Path, gpu: Gpu, toolkit: Toolkit, options: Sequence[str]) -> list[str]:
+    given = [str(source.absolute()), f"-arch={architecture(gpu)}", "-ccbin", compiler()]
+    return [nvcc, *given, *toolkit.defines, *HEADERS, *options]
+
+
+def _run(command: Sequence[str], source: Path, toolkit: Toolkit) -> None:
     with announced("compiling", source.name):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     if done.returncode:
