@@ -39,6 +39,7 @@ INSTRUCTIONS = {
     "TW310": r"ld\S*\.nc\b",
     "TW311": r"(ld|st)\.volatile",
     "TW312": r"st\.(shared|global)",
+    "TW313": r"(ld|st)\.volatile|atom\.\S*exch",
     "TW401": r"bar(rier)?\.sync",
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",

@@ -79,7 +79,7 @@ OPTIONS = (
     _row("--details", "", "Show caches, occupancy's what-if, roofline and all limits, too."),
     _row("--full", "", "Show all kernels with all counts."),
     _row("--ignore", "CODES", "Codes to suppress: TW601,TW604."),
-    _row("--strict", "", "Report also races that today's GPUs get right: lanes in lockstep, one value by several."),
+    _row("--strict", "", "Report also races that today's GPUs get right: by lockstep, of one value, of volatile data."),
     _row("--schedules", "NUMBER", "More orders in which a launch runs, if its findings can depend on the order."),
     _row("--fail-on", "LEVEL", "Least severity that is a failure: error, warning or never.", completion.fail_on),
     _row("--format", "FORM[=FILE]", "Report: text, brief, json, sarif or github; may be repeated.", completion.formats),

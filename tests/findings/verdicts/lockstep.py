@@ -1,8 +1,9 @@
-"""Code that relies on lanes in step, and equal values by several threads; checked with `--strict`.
+"""Lanes in step, equal values by several threads, and volatile data that nothing orders; checked with `--strict`.
 
 Volatile accesses are strong, so those of two lanes are no data race; but nothing orders them, and the code needs one
 order: a warning (TW311). Several threads' weak stores of one value are a data race of which every outcome is the same:
-a warning too (TW312). Weak accesses whose values differ are an error.
+a warning too (TW312). Weak accesses whose values differ are an error. Volatile accesses by warps or blocks are strong
+too, and a warning (TW313) where what they read decides nothing, so that they are no flag.
 """
 
 from __future__ import annotations
@@ -98,6 +99,43 @@ __global__ void volatile_flag(const int *x, int *out, int unused) {
         out[0] = 1;
     }
 }
+
+__device__ int gate;
+__device__ volatile int word;
+
+// Two threads, of a block or of two, change a word each behind a lock: `opens` and `closes` have its fences.
+__global__ void locked(const int *x, int *out, int opens, int closes) {
+    const int t = threadIdx.x + 32 * blockIdx.x;
+    if (t != 0 && t != 32) return;
+    while (atomicCAS(&gate, 0, 1) != 0) {
+    }
+    if (opens) __threadfence();
+    word = x[t];
+    if (closes) __threadfence();
+    atomicExch(&gate, 0);
+}
+
+// A word that another thread reads behind a volatile flag.
+__global__ void answered(const int *x, volatile int *out, int fences, int unused) {
+    const int t = threadIdx.x + 32 * blockIdx.x;
+    volatile int *flag = out + 8;
+    if (t == 0) {
+        out[0] = x[0];
+        if (fences) __threadfence();
+        *flag = 1;
+    } else if (t == 32) {
+        while (*flag == 0) {
+        }
+        if (fences) __threadfence();
+        out[1] = out[0];
+    }
+}
+
+// An exchange that nobody reads, and a volatile store of another value (0) or of a word beside it (1).
+__global__ void exchanged(const int *x, volatile int *out, int beside, int unused) {
+    if (threadIdx.x == 0) atomicExch((int *)out, 1);
+    if (threadIdx.x == 32) out[beside] = 2;
+}
 """
 
 
@@ -107,7 +145,7 @@ def _case(
     def arguments(rng: np.random.Generator) -> tuple[object, ...]:
         return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32), *map(np.int32, values)
 
-    name = "_".join([entry, *map(str, values)])
+    name = "_".join([entry, *map(str, values), *(["blocks"] if launch == (2, 32) else [])])
     kernel = cuda_cpp(__file__, SOURCE, entry)
     return Case(name, kernel, *launch, arguments, why=why, codes=codes, strict=True, known=known)
 
@@ -132,4 +170,12 @@ CASES = (
     _case("shared_flag", (1, 1), "Lanes store values of their own.", "TW304"),
     _case("shared_flag", (2, 1), "Warps store values of their own.", "TW301", "TW304"),
     _case("volatile_flag", (0,), "A volatile flag between warps, on which no other access depends."),
+    _case("locked", (1, 1), "Fences behind the lock's start and before its end.", launch=(1, 64)),
+    _case("locked", (1, 1), "The same by two blocks.", launch=(2, 32)),
+    _case("locked", (0, 1), "No fence behind the lock's start.", "TW313", launch=(1, 64)),
+    _case("locked", (1, 0), "No fence before the lock's end, between two blocks.", "TW313", launch=(2, 32)),
+    _case("answered", (1, 0), "A fence on both sides of a volatile flag.", launch=(2, 32)),
+    _case("answered", (0, 0), "A volatile word behind a volatile flag, without fences.", "TW313", launch=(2, 32)),
+    _case("exchanged", (1, 0), "An exchange and a store of another word."),
+    _case("exchanged", (0, 0), "An exchange and a volatile store, in either order.", "TW313"),
 )  # fmt: skip

@@ -382,7 +382,8 @@ def _memory_check(ptx: str, entry: str, name: str, block: tuple[int, int, int] |
         return MemoryCheck(parsed(ptx), name, clusters=clusters)
     read = values.of_kernel(ptx, entry)
     unused, copied, useless = idle.threads(read, block), carried.of(read), deciding.unused(read)
-    return MemoryCheck(parsed(ptx), name, idle=unused, carried=copied, unused=useless, clusters=clusters)
+    data = deciding.data(read)
+    return MemoryCheck(parsed(ptx), name, idle=unused, carried=copied, unused=useless, data=data, clusters=clusters)
 
 
 @functools.lru_cache(maxsize=_KERNELS)

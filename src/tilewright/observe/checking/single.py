@@ -40,7 +40,8 @@ def check(
         Codes to suppress.
     strict : bool
         Whether to report races that today's GPUs get right, too: lanes of a warp in lockstep through volatile memory
-        (TW311), and threads that write one value (TW312). Without it the report counts them in a line.
+        (TW311), threads that write one value (TW312), and volatile data of warps and blocks that nothing orders
+        (TW313). Without it the report counts them in a line.
     schedules : int
         More orders of blocks and warps in which the kernel runs, each on the memory that it began with, if its findings
         can depend on the order: where it reads a flag without waiting for it, takes tickets, or tries a lock. What only

@@ -55,6 +55,29 @@ def unused(values: Values) -> frozenset[int]:
     )
 
 
+def data(values: Values) -> frozenset[int]:
+    """PTX lines of volatile accesses, and exchanges, of which no read decides anything: they are no flags or locks.
+
+    >>> from tilewright.observe.checking.static.values import of_kernel
+    >>> text = '''.version 8.0 .target sm_90 .address_size 64
+    ... .visible .entry k(.param .u64 x) { .reg .b32 %r<3>; .reg .b64 %rd<2>; .reg .pred %p<2>;
+    ... ld.param.u64 %rd1, [x];
+    ... WAIT: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0;
+    ... @%p1 bra WAIT;
+    ... ld.volatile.global.u32 %r2, [%rd1+8];
+    ... st.volatile.global.u32 [%rd1+4], %r2; ret; }'''
+    >>> sorted(data(of_kernel(text, "k")))
+    [6, 7]
+    """
+    of_data: set[int] = set()
+    flags: set[int] = set()
+    for op in values.ops:
+        if op.form.has("volatile") or op.form.has("exch"):
+            reached = op.form.row.access != "store" and _decides(values, op, set(), stores=op.form.has("volatile"))
+            (flags if reached else of_data).add(op.instruction.ptx_line)
+    return frozenset(of_data - flags)
+
+
 def _places(op: Op) -> set[str]:
     """The addresses of an instruction, as its text has them."""
     return {operand_text(one) for one in op.instruction.operands if isinstance(one, tree.Address)}
@@ -85,8 +108,8 @@ def _is_idle(op: Op) -> bool:
     return is_own(op) or row.kind == "fence" or row.role in (Role.SLEEP, Role.JUMP)
 
 
-def _decides(values: Values, read: Op, waiting: set[int]) -> bool:
-    """Whether the value of a read reaches more than the ends of loops that wait."""
+def _decides(values: Values, read: Op, waiting: set[int], *, stores: bool = False) -> bool:
+    """Whether the value of a read reaches more than the ends of loops that wait, and with `stores` than stores."""
     deciding = {block.predicate for block in values.graph.blocks if block.predicate and block.index not in waiting}
     seen, registers = {id(read)}, list(read.writes)
     while registers:
@@ -94,7 +117,7 @@ def _decides(values: Values, read: Op, waiting: set[int]) -> bool:
         if register in deciding:
             return True
         for op in values.readers.get(register, ()):
-            if op.form.row.role is Role.JUMP:
+            if op.form.row.role is Role.JUMP or (stores and op.form.row.access == "store"):
                 continue
             if not is_own(op):
                 return True

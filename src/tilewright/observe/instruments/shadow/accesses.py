@@ -19,6 +19,7 @@ from tilewright.ground.native.bitcode import bitcode
 from tilewright.observe.instruments.shadow import records
 from tilewright.observe.instruments.shadow.cells import (
     ACQUIRES,
+    DATA,
     NARROW,
     READ_ONLY,
     READS,
@@ -77,8 +78,10 @@ def without_cluster(site: Site) -> Site:
     return replace(site, opcode=".".join(parts))
 
 
-def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int, *, unused: bool = False) -> Handler:
-    """The handler of an access; `unused`: nothing uses the value that it reads."""
+def handler(
+    site: Site, offsets: tuple[int, ...] | None, cell_bytes: int, *, unused: bool = False, data: bool = False
+) -> Handler:
+    """The handler of an access; `unused`: nothing uses the value that it reads; `data`: see `deciding.data`."""
     if site.asynchronous:
         facts = (WRITES, _element_bytes(site), 0)
         function = CFunction("tw_shadow_copy", EventKind.ACCESS, PARTS)
@@ -87,7 +90,7 @@ def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int, *, unu
     if _is_source(site):
         return _free(site, "tw_shadow_source")
     found = together([site], [offsets], cell_bytes) if offsets is not None else None
-    return found or _free(site, unused=unused)
+    return found or _free(site, unused=unused, data=data)
 
 
 def fence(site: Site) -> Handler:
@@ -164,11 +167,11 @@ def reads_later(site: Site | None) -> bool:
     return form is not None and form.row.kind in ("copy", "bulk", "tensor") and not form.has("bulk_group")
 
 
-def _free(site: Site, source: str = "", *, unused: bool = False) -> Handler:
+def _free(site: Site, source: str = "", *, unused: bool = False, data: bool = False) -> Handler:
     """The handler of an access whose addresses are known only at run time."""
     does, values = how(site), site.access == "store"
     order_bits = _order_bits(site, unused=unused) if does & STRONG and site.space != "local" else 0
-    facts = (does, _element_bytes(site), order_bits)
+    facts = (does | (DATA if data else 0), _element_bytes(site), order_bits)
     space = site.space.removeprefix("shared::")  # "cluster": of other blocks
     name = source or f"tw_shadow_{'free' if space == 'global' else 'turns'}_{space}"
     constants = [*([] if values else ["ptr null"]), *(f"i32 {fact}" for fact in facts)]

@@ -200,6 +200,7 @@ enum tw_access_bits {
     TW_IS_NARROW = 32,  // its scope is its own block, so it is strong against accesses of that block alone
     TW_IS_READ_ONLY = 64,  // it loads through the non-coherent cache, for memory that the launch does not write
     TW_IS_VOLATILE = 128,
+    TW_IS_DATA = 256,  // it is strong, and what it reads decides nothing, so that it is no flag
 };
 
 // Calls of orders.py: one question, and events. TW_RELEASES, TW_ACQUIRES and TW_IN_SHARED are further bits of an

@@ -86,7 +86,7 @@ AHEAD_BYTES: Final = _CELLS.numbers["TW_NEAR_ROWS"] * _CELLS.structs["tw_some"].
 
 #: Bits of `how`: what an access does.
 READS, WRITES, STRONG, NARROW = _numbers("READS", "WRITES", "IS_STRONG", "IS_NARROW")
-READ_ONLY, VOLATILE = _numbers("IS_READ_ONLY", "IS_VOLATILE")
+READ_ONLY, VOLATILE, DATA = _numbers("IS_READ_ONLY", "IS_VOLATILE", "IS_DATA")
 
 #: Requests to `orders.Orders`; bits of an access that releases or acquires, and of one of shared memory; and the answer
 #: for two accesses that are not ordered.

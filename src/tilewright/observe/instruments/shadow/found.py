@@ -78,10 +78,10 @@ UNSET = {
     "TW203": (),
 }
 #: Races that `--strict` reports, by what a record says of them.
-_LOCKSTEP, _ONE_VALUE = "TW311", "TW312"
+_LOCKSTEP, _ONE_VALUE, _UNORDERED = "TW311", "TW312", "TW313"
 #: The same of every finding that a race at its line explains: a load through the non-coherent cache is one only if the
 #: write came first, which a race leaves to chance.
-_EXPLAINED = UNSET | dict.fromkeys(("TW310", _LOCKSTEP, _ONE_VALUE), _WIDEST)
+_EXPLAINED = UNSET | dict.fromkeys(("TW310", _LOCKSTEP, _ONE_VALUE, _UNORDERED), _WIDEST)
 #: Whose the other access of a race is.
 _OTHERS = {"TW303": "block", "TW308": "block of the cluster", "TW304": "lane of the warp"}
 
@@ -89,7 +89,8 @@ _OTHERS = {"TW303": "block", "TW308": "block of the cluster", "TW304": "lane of 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
     """The finding of a record. A race is reported at its write, or at the later line of two writes."""
     code, site = _CODES[record.kind], sites[record.row]
-    strict = _ONE_VALUE if record.one_value else _LOCKSTEP if record.lockstep else ""
+    of_strong = _LOCKSTEP if record.lockstep else _UNORDERED if record.unordered else ""
+    strict = of_strong or (_ONE_VALUE if record.one_value else "")
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     if code in _WIDEST:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
@@ -121,14 +122,20 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     return recorded(strict or code, record, site, facts, kernel, details)
 
 
-def is_finding(record: Record, sites: list[Site]) -> bool:
-    """Whether a record is a finding. For descriptors, that depends on what wrote the bytes; for lockstep, on the other.
+def is_finding(record: Record, sites: list[Site], data: frozenset[int] = frozenset()) -> bool:
+    """Whether a record is a finding. For descriptors, what wrote the bytes decides; for strong accesses, the other.
 
     The layout of a matrix is known only if the last instruction that wrote it is a tensor copy. A volatile access and
-    an atomic one may be meant to meet.
+    an atomic one, or a flag's, may be meant to meet; `data` has the PTX lines of those that are no flags.
     """
     if record.lockstep and record.other < min(SITE_MAX, len(sites)):
         return "volatile" in sites[record.other].opcode
+    if record.unordered:
+        other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
+        if other is None or other.ptx_line not in data:
+            return False
+        accesses = {other.access, sites[record.row].access}
+        return accesses != {"atomic"} and not (record.one_value and accesses == {"store"})
     if record.kind != cells.DESCRIPTOR or _laid(record) == cells.LAID_TWICE:
         return True
     form = table().find(sites[record.other].opcode) if record.other < min(SITE_MAX, len(sites)) else None

@@ -186,7 +186,7 @@ static void put_read(const struct access *me, uint64_t *cell, uint64_t mine)
 // atomic is unknown.
 static bool stores_the_same(const struct access *me, uint64_t cell, uint64_t written)
 {
-    if (!me->writes || !me->values || written & TW_STRONG || is_outgoing(written))
+    if (!me->writes || !me->values || is_outgoing(written))
         return false;
     return !(__atomic_load_n(&me->launch->stored[cell], __ATOMIC_SEQ_CST) >> TW_MIXED_BIT & 1);
 }
@@ -196,6 +196,13 @@ static bool is_lockstep(const struct access *me, uint64_t cell)
 {
     bool candidates = me->is_volatile && cell & TW_STRONG && block_of(cell) == me->number && !is_of_ranks(cell);
     return candidates && is_ours(me, cell) && race_of(me, cell, false) == TW_GLOBAL_LANES;
+}
+
+// The kind of our access of data and a strong one in a cell, by another warp or block, that nothing orders; or 0.
+static uint32_t unordered_of(const struct access *me, uint64_t cell)
+{
+    uint32_t kind = me->is_data && cell & TW_STRONG ? race_of(me, cell, false) : 0;
+    return kind == TW_GLOBAL_RACE || kind == TW_GLOBAL_BLOCKS ? kind : 0;
 }
 
 static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
@@ -220,9 +227,13 @@ static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
     }
     uint32_t kind = race_of(me, written, me->strong);
     if (kind)
-        report_as(me, kind, written, true, stores_the_same(me, cell, written) ? TW_ONE_VALUE : 0);
+        report_as(me, kind, written, true,
+                  !(written & TW_STRONG) && stores_the_same(me, cell, written) ? TW_ONE_VALUE : 0);
     else if (me->reads && is_lockstep(me, written))
         report_as(me, TW_GLOBAL_LANES, written, true, TW_LOCKSTEP);
+    else if ((kind = unordered_of(me, written)) != 0)
+        report_as(me, kind, written, true,
+                  TW_UNORDERED | (stores_the_same(me, cell, written) ? TW_ONE_VALUE : 0));
     else if (me->read_only && written)  // whatever orders the two: its cache may hold what was there before
         report(me, TW_GLOBAL_READ_ONLY, written, true);
     kind = race_of(me, seen, me->strong);
@@ -230,6 +241,8 @@ static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
         report(me, kind, seen, false);
     else if (me->writes && is_lockstep(me, seen))
         report_as(me, TW_GLOBAL_LANES, seen, false, TW_LOCKSTEP);
+    else if (me->writes && (kind = unordered_of(me, seen)) != 0)
+        report_as(me, kind, seen, false, TW_UNORDERED);
 }
 
 static uint8_t state_at(const struct access *me, uint64_t byte)

@@ -53,6 +53,7 @@ struct access {
     uint32_t narrow;
     uint32_t read_only;
     uint32_t is_volatile;
+    uint32_t is_data;
     uint32_t rank;  // of the block in its cluster
     uint32_t away;  // the rank of `home`
 };
@@ -86,6 +87,7 @@ static inline struct access access_of(TW_ACCESSES)
         .narrow = (how & TW_IS_NARROW) != 0,
         .read_only = (how & TW_IS_READ_ONLY) != 0,
         .is_volatile = (how & TW_IS_VOLATILE) != 0,
+        .is_data = (how & TW_IS_DATA) != 0,
         .rank = rank,
         .away = rank,
     };
@@ -103,7 +105,7 @@ static inline void turn_to(struct access *me, uint32_t lane)
 }
 
 // Record a finding. For a race, `cell` is the other access, and `other_wrote` says whether that wrote; `strict` is
-// TW_ONE_VALUE or TW_LOCKSTEP where only `--strict` reports it, else 0.
+// of TW_ONE_VALUE, TW_LOCKSTEP and TW_UNORDERED where only `--strict` reports it, else 0.
 static inline void report_as(const struct access *me, uint32_t kind, uint64_t cell, bool other_wrote, uint32_t strict)
 {
     struct tw_record finding = {

@@ -110,7 +110,8 @@ class MemoryCheck(Instrument):
     all global memory in use counts as written. `idle` has PTX lines of loads of global memory, and the threads of a
     block that do not use their values: these threads race with no store. `carried` has the slots of loads that only
     copy local memory, and for each store what it takes of them, by PTX lines too. `unused` has PTX lines of strong
-    reads whose values nothing uses: such a read orders nothing. `clusters`: whether a block may be in a cluster with
+    reads whose values nothing uses: such a read orders nothing. `data` has those of strong accesses that are no flags
+    (`deciding.data`). `clusters`: whether a block may be in a cluster with
     others.
 
     >>> from tilewright.simulate.ptx import parse
@@ -122,7 +123,7 @@ class MemoryCheck(Instrument):
     gap_bytes = GAP_BYTES
 
     # tables of affine accesses list cells
-    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle", "_carried", "_unused", "_alone")
+    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle", "_carried", "_unused", "_data", "_alone")
 
     def __init__(
         self,
@@ -132,11 +133,12 @@ class MemoryCheck(Instrument):
         idle: Mapping[int, npt.NDArray[np.bool_]] | None = None,
         carried: Carried = _NOTHING,
         unused: frozenset[int] = frozenset(),
+        data: frozenset[int] = frozenset(),
         clusters: bool = True,
     ) -> None:
         self.name = "memory"
         self._alone = not clusters
-        self._carried, self._unused = carried, unused
+        self._carried, self._unused, self._data = carried, unused, data
         self._slots = max((slot + 1 for slots in carried[0].values() for slot in slots), default=0)
         self._idle = {line: accesses.lanes_of(threads) for line, threads in (idle or {}).items()}
         forms = list(_forms(module))
@@ -185,10 +187,11 @@ class MemoryCheck(Instrument):
                 return accesses.stack(site)
             case EventKind.ACCESS if not mbarriers.has_event(form):
                 own = mbarriers.columns_handler(form) if form is not None else None
+                unused, data = site.ptx_line in self._unused, site.ptx_line in self._data
                 return (
                     own
                     or self._with_known_use(site)
-                    or accesses.handler(site, offsets, self.cell_bytes, unused=site.ptx_line in self._unused)
+                    or accesses.handler(site, offsets, self.cell_bytes, unused=unused, data=data)
                 )
             case kind if kind in _ORDERING_EVENTS:
                 return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS)
@@ -307,7 +310,7 @@ class MemoryCheck(Instrument):
         self._cells = []
         assert self._states is not None
         self._states.put_back(self._facts.params_address, self._before)
-        known = [record for record in records.read(self._table) if is_finding(record, sites)]
+        known = [record for record in records.read(self._table) if is_finding(record, sites, self._data)]
         found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
         found += [waits.finding_of(one, self._awaited[0], sites, self._facts, self._kernel) for one in self._awaited[1]]
         counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}

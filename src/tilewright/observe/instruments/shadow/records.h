@@ -13,6 +13,7 @@ enum {
     TW_OTHER_WROTE = 2,
     TW_ONE_VALUE = 4,  // the same value
     TW_LOCKSTEP = 8,   // both are volatile, of one warp
+    TW_UNORDERED = 16,  // both are strong, of two warps or blocks
 };
 
 struct tw_record {

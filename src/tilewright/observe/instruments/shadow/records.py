@@ -18,7 +18,8 @@ _HEADER = header(Path(__file__).with_name("records.h"))
 #: Byte offsets at the start of a launch's memory.
 FOUND = _HEADER.structs["tw_found"].offsets
 _RECORD = _HEADER.structs["tw_record"]
-_BITS = {name: _HEADER.numbers[f"TW_{name.upper()}"] for name in ("wrote", "other_wrote", "one_value", "lockstep")}
+_HOW = ("wrote", "other_wrote", "one_value", "lockstep", "unordered")
+_BITS = {name: _HEADER.numbers[f"TW_{name.upper()}"] for name in _HOW}
 #: The C part that writes them.
 PART = bitcode(Path(__file__).with_name("records.c"))
 
@@ -34,6 +35,7 @@ class Record:
     other_wrote: bool
     one_value: bool  #: Both wrote the same.
     lockstep: bool  #: Both are volatile or atomic, and of one warp.
+    unordered: bool  #: The same of two warps or blocks.
     count: int
     #: `block`, `thread`: linear, of the first instance.
     block: int
