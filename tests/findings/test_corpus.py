@@ -23,6 +23,7 @@ INSTRUCTIONS = {
     "TW107": r"(ld|st)\.global",
     "TW108": r"(ld|st)\.shared::cluster|cp\.async\.bulk\.shared::cluster",
     "TW110": r"call",
+    "TW111": r"call",
     "TW201": r"ld\.global",
     "TW202": rf"{_SHARED}|cp\.async\.bulk",
     "TW203": r"ld\..*\.local|ld\.local",

@@ -41,11 +41,11 @@ FORBIDDEN = {
     ("show.ladder.matrices", "show.ladder.climb"),
     ("simulate.isa", "simulate.translate"),  # what both need is beside them
 }
-#: The only modules that instruments may import: of the SIMT machine, its events and its table.
+#: The only modules that instruments may import: of the SIMT machine, its events, its table, and what malloc is.
 INSTRUMENTS_MAY = (
     "errors", "ground.settings", "ground.lazy_exports", "observe.instruments", "simulate.machine.host_memory",
     "ground.native.bitcode", "ground.native.header", "ground.native.memo", "ground.native.pages", "simulate.ptx.tree",
-    "simulate.events", "simulate.isa",
+    "simulate.events", "simulate.isa", "simulate.programs.device_runtime",
 )  # fmt: skip
 #: Modules that `import tilewright` may not load: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "tilewright.errors")

@@ -27,6 +27,8 @@ from tilewright.simulate.ptx import tree
 CODES = ("TW101", "TW105", "TW107", "TW201")
 #: Codes with an address in no live memory; the pointer that it is computed from decides between them.
 _LIFELESS = ("TW101", "TW105")
+#: `details["how"]` of findings about blocks of the device's heap, which are no arrays.
+_OF_HEAP = ("heap", "twice")
 #: An access is near an array if it misses it by at most the array's own size, or by this.
 _NEAR_BYTES = 4096
 
@@ -44,7 +46,7 @@ def named(
     """
     address = finding.details.get("address")
     arrays = [fact for fact in launch.arguments if fact.dtype is not None]
-    if finding.code not in CODES or address is None or not arrays:
+    if finding.code not in CODES or address is None or not arrays or finding.details.get("how") in _OF_HEAP:
         return finding
     candidates = _candidates(finding, launch, values)
     inside = [fact for fact in arrays if _misses_by(fact, address) == 0]

@@ -12,7 +12,7 @@ from importlib import resources
 from tilewright.errors import PtxError
 from tilewright.simulate.ptx import to_text
 from tilewright.simulate.ptx.parser import parse
-from tilewright.simulate.ptx.tree import Function, Module, Variable
+from tilewright.simulate.ptx.tree import Function, Instruction, Module, Variable
 
 #: The function that a Numba kernel calls to wait for its grid; numba-cuda then launches the kernel cooperatively.
 #: Source: numba-cuda, `dispatcher.py` (`_Kernel.cooperative`).
@@ -27,13 +27,16 @@ _LAUNCHES = (
 #: The variable that refers to the queue of launches from kernels.
 LAUNCHES = "tilewright_launches"
 _LAUNCHES_FILE = "launches.ptx"
+#: malloc and free, and the variables that they use: the heap, and the offset up to which blocks were taken from it.
+_HEAP_FILE, HEAP_FUNCTIONS = "heap.ptx", ("malloc", "free")
+HEAP, HEAP_END = "tilewright_heap", "tilewright_heap_end"
 #: The functions of each file of `simulate/programs/device_ptx`.
 _DEFINED = (
     _GRID_BARRIER,
     (_LAUNCHES_FILE, tuple(f"__cudaCDP2{name}" for name in _LAUNCHES.split())),
     ("launch_errors.ptx", ("__cudaCDP2GetErrorName", "__cudaCDP2GetErrorString")),
     ("launch_heap.ptx", ("__cudaCDP2Malloc", "__cudaCDP2Free")),
-    ("heap.ptx", ("malloc", "free")),
+    (_HEAP_FILE, HEAP_FUNCTIONS),
     ("assertion.ptx", ("__assertfail",)),
 )
 #: The format of a failed assertion's message. Its values: file, line, function, block and thread (x, y, z each),
@@ -74,6 +77,12 @@ def link(module: Module, lines: int, files: tuple[tuple[str, tuple[str, ...]], .
 def launches(module: Module) -> bool:
     """Whether kernels of a module may launch kernels: it has the queue of our definitions."""
     return _LAUNCHES_FILE in module.added
+
+
+def heap_lines(module: Module) -> frozenset[int]:
+    """PTX lines of our malloc and free in a module."""
+    functions = [module.functions[name] for name in HEAP_FUNCTIONS if _HEAP_FILE in module.added]
+    return frozenset(item.ptx_line for one in functions for item in one.body if isinstance(item, Instruction))
 
 
 def _refuse_own(module: Module, found: Module, names: tuple[str, ...]) -> None:

@@ -163,7 +163,8 @@ extern "C" __global__ void edges(int *out) {
     char *one = static_cast<char *>(malloc(1)), *two = static_cast<char *>(malloc(1));
     out[1] = one != two && reinterpret_cast<size_t>(one) % 16 == 0 && reinterpret_cast<size_t>(two) % 16 == 0;
     free(one);
-    out[2] = malloc(1) == one;  // given again
+    void *rest = malloc(1 << 20);  // beyond the first megabyte blocks are given again
+    out[2] = rest != nullptr && malloc(1) == one;
     double *array = new double[100];
     for (int i = 0; i < 100; ++i) array[i] = i;
     out[3] = static_cast<int>(array[99]);

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tilewright.observe.checking.static.idle import is_own
 from tilewright.observe.checking.static.values import Values
 from tilewright.simulate.isa import Role
+from tilewright.simulate.programs.device_runtime import heap_lines
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.ptx.printing import operand_text
 from tilewright.simulate.translate.analysis.graph import Block, Op, is_strong
@@ -27,7 +28,9 @@ def decides(values: Values) -> bool:
     """
     loops = [_Loop(values, tail, header) for tail, header in sorted(values.graph.back_edges)]
     waiting = {block.index for loop in loops if loop.waits for block in loop.exits}
-    return any(_decides(values, op, waiting) for op in values.ops if op.writes and is_strong(op.form))
+    heap = heap_lines(values.module)  # which block malloc gives is no decision
+    reads = [op for op in values.ops if op.writes and is_strong(op.form) and op.instruction.ptx_line not in heap]
+    return any(_decides(values, op, waiting) for op in reads)
 
 
 def unused(values: Values) -> frozenset[int]:

@@ -33,7 +33,7 @@ from tilewright.observe.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYP
 from tilewright.simulate.events import CFunction, EventKind, Handler, Site, words
 from tilewright.simulate.isa import Role, role_of, table
 
-_NAMES = "shared shared_quick several local global global_quick accesses flights clusters clocks sent"
+_NAMES = "shared shared_quick several local global global_quick heap accesses flights clusters clocks sent"
 _FILES = tuple(f"{name}.c" for name in _NAMES.split())
 #: The C files that judge accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
@@ -41,6 +41,7 @@ PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.
 OUTSIDE_STATE = 0xFF
 #: State spaces other than local memory, as `tw_shadow_carried_out` numbers them.
 _CARRIED_OUT = {"global": 0, "shared": 1, "shared::cluster": 2}
+_POINTER_BYTES = 8
 #: Most rows of one table; wider accesses are judged lane by lane.
 _ROWS_MAX = 1024
 #: Forms that are relaxed or stronger at some scope; two of them do not race. Source: PTX ISA, 8.3 (morally strong) and
@@ -97,6 +98,14 @@ def fence(site: Site) -> Handler:
     """The handler of fences between threads."""
     narrow = int(is_narrow(site.opcode))
     return CFunction("tw_shadow_fence", EventKind.FENCE, PARTS).handler(f"tw.memory.fence.{narrow}", [f"i32 {narrow}"])
+
+
+def heap(site: Site) -> Handler | None:
+    """The handler of the store with which malloc ends or free begins; None for their other instructions."""
+    if site.access != "store" or site.bytes_per_lane < _POINTER_BYTES:
+        return None
+    name = "tw_shadow_heap_back" if site.bytes_per_lane == _POINTER_BYTES else "tw_shadow_heap_given"
+    return CFunction(name, EventKind.ACCESS, PARTS, values=True).handler(f"tw.memory.{name}", [])
 
 
 def lanes_of(threads: npt.NDArray[np.bool_]) -> tuple[int, ...]:

@@ -85,6 +85,7 @@ enum tw_byte_state {
     TW_FREE = 0,
     TW_FREED = 16,
     TW_ROW_GAP = 32,
+    TW_HEAP_BLOCK = 64,  // the last byte before a block of the heap
 };
 
 // Kinds of defects.
@@ -110,6 +111,9 @@ enum tw_defect {
     TW_GLOBAL_IN_FLIGHT = 19,
     TW_AWAY_SENT = 20,
     TW_GLOBAL_READ_ONLY = 21,
+    TW_HEAP_TWICE = 22,
+    TW_HEAP_FOREIGN = 23,
+    TW_HEAP_UNKNOWN = 24,  // no defect
     TW_SHARED_OBJECT = 32,
     TW_SHARED_ARRIVED = 33,
     TW_MBARRIER_UNSET = 34,
@@ -516,6 +520,11 @@ struct tw_shadow_launch {
     uint64_t carried_at;  // byte offset of a word a slot and thread in a block's memory, see local.c; 0: none
     uint64_t several_at;  // byte offset of a struct tw_several in a block's memory; 0: warps wait only for all others
     uint64_t layouts_at;  // byte offset of the layouts of shared memory in a block's memory; 0: no product needs them
+    uint64_t global_bytes;  // of global memory in use
+    // The device address of the heap of the kernel's module, its end, and that from which on all blocks are known.
+    uint64_t heap;
+    uint64_t heap_end;
+    uint64_t heap_known;
     uint64_t unfenced[TW_SITE_WORDS];  // a bit for each instruction whose writes need no proxy fence
     uint64_t narrow[TW_SITE_WORDS];    // and for each whose scope is its own block
 };

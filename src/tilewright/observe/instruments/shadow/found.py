@@ -15,6 +15,7 @@ from tilewright.observe.instruments.shadow.mbarriers import is_product
 from tilewright.observe.instruments.shadow.records import Record
 from tilewright.simulate.events import Facts, Site
 from tilewright.simulate.isa import table
+from tilewright.simulate.programs.device_runtime import HEAP, heap_lines
 
 #: The code of each kind of record.
 _CODES = {
@@ -39,6 +40,8 @@ _CODES = {
     cells.SHARED_IN_FLIGHT: "TW306",
     cells.GLOBAL_IN_FLIGHT: "TW306",
     cells.GLOBAL_READ_ONLY: "TW310",
+    cells.HEAP_TWICE: "TW105",
+    cells.HEAP_FOREIGN: "TW111",
     cells.SHARED_SOURCE: "TW306",
     cells.NOT_FENCED: "TW412",
     cells.DESCRIPTOR: "TW415",
@@ -92,6 +95,7 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     of_strong = _LOCKSTEP if record.lockstep else _UNORDERED if record.unordered else ""
     strict = of_strong or (_ONE_VALUE if record.one_value else "")
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
+    heap = _of_heap(record, facts)
     if code in _WIDEST:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
         if record.kind in _SHARED:  # which of the two ran first is chance
@@ -109,17 +113,27 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         details |= _other_thread(record, facts) | _symbol(record, site, facts)
         scoped = [one.opcode for one in (site, other) if one is not None and is_narrow(one.opcode)]
         details |= {"scoped": scoped[0]} if code == "TW303" and scoped else {}
+        details |= {"how": "ends"} if heap and wrote and site.ptx_line in heap_lines(facts.module) else {}
         if other is not None:
             details["pairs"] = [[site.ptx_line, other.ptx_line, details["access"], details["other_access"]]]
     if code == "TW310":
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
         details |= {"other_access": "write", "others": [_line(other)] if other is not None else []}
         details |= _other_thread(record, facts)
+    elif heap and code not in _WIDEST:
+        details |= {"how": "twice" if record.kind == cells.HEAP_TWICE else "heap"}
     details |= _of_mbarrier(record, sites)
     details["bytes"] = site.bytes_per_lane
     if strict:
         details |= {"race": code, "who": _OTHERS.get(code, "warp of the block")}
     return recorded(strict or code, record, site, facts, kernel, details)
+
+
+def _of_heap(record: Record, facts: Facts) -> bool:
+    """Whether a record is about the heap of the kernel's module."""
+    if not heap_lines(facts.module) or record.kind == cells.HEAP_FOREIGN or HEAP not in facts.layout.places:
+        return False
+    return 0 <= record.address - facts.module_address - facts.layout.places[HEAP][1] < facts.module.variables[HEAP].size
 
 
 def is_finding(record: Record, sites: list[Site], data: frozenset[int] = frozenset()) -> bool:

@@ -284,12 +284,17 @@ static uint32_t judge_bytes(const struct access *me, uint64_t offset)
     return 0;
 }
 
-// Judge the bytes of a lane's access; returns the defect, or 0.
+// Judge the bytes of a lane's access; returns the defect, or 0. What `free` gave back in this launch without an order
+// is a race, as it is where the access comes first.
 static uint32_t judge_place(const struct access *me)
 {
-    uint32_t kind = judge_bytes(me, me->address - me->launch->base);
+    uint64_t offset = me->address - me->launch->base;
+    uint32_t kind = judge_bytes(me, offset);
+    uint64_t ends = kind == TW_GLOBAL_FREED ? __atomic_load_n(&me->launch->writes[offset / me->launch->cell_bytes],
+                                                               __ATOMIC_SEQ_CST) : 0;
+    uint32_t race = ends && fits(me->number, me->clock) ? race_of(me, ends, false) : 0;
     if (kind)
-        report(me, kind, 0, false);
+        report(me, race ? race : kind, race ? ends : 0, race != 0);
     return kind;
 }
 
@@ -302,6 +307,17 @@ static void judge_lane(const struct access *me)
         return;
     for (uint64_t cell = offset / size; cell < (offset + me->bytes + size - 1) / size; cell++)
         judge_cell(me, cell, offset);
+}
+
+// A block of the heap ends: for what was written there, that is one more write.
+void tw_shadow_ends(struct access *me, uint64_t start, uint64_t end)
+{
+    uint64_t size = me->launch->cell_bytes;
+    for (uint64_t cell = start / size; cell < (end + size - 1) / size && fits(me->number, me->clock); cell++) {
+        me->address = cell * size + me->launch->base;
+        if (state_at(me, cell * size) & TW_READABLE)
+            judge_cell(me, cell, cell * size);
+    }
 }
 
 // Judge an access of global memory lane by lane.

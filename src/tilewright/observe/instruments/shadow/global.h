@@ -6,6 +6,7 @@
 #include "judgement.h"
 
 void tw_shadow_turns_global(TW_ACCESSES);
+void tw_shadow_ends(struct access *me, uint64_t start, uint64_t end);
 
 // Whether a cell can describe an access of a block at a clock.
 static inline bool fits(uint64_t number, uint64_t clock)

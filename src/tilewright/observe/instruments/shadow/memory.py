@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ from tilewright.simulate.events import (
     align_up,
 )
 from tilewright.simulate.isa import Form, table
+from tilewright.simulate.programs.device_runtime import HEAP, HEAP_END, heap_lines
 from tilewright.simulate.ptx.tree import Address, Immediate, Instruction, Module, Register
 
 #: Events that order accesses; `clocks.c` keeps clocks of warps and lanes by them.
@@ -123,7 +125,7 @@ class MemoryCheck(Instrument):
     gap_bytes = GAP_BYTES
 
     # tables of affine accesses list cells
-    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle", "_carried", "_unused", "_data", "_alone")
+    parameters = ("cell_bytes", "_mbarriers", "_bulks", "_idle", "_carried", "_unused", "_data", "_alone", "_heap")
 
     def __init__(
         self,
@@ -141,7 +143,8 @@ class MemoryCheck(Instrument):
         self._carried, self._unused, self._data = carried, unused, data
         self._slots = max((slot + 1 for slots in carried[0].values() for slot in slots), default=0)
         self._idle = {line: accesses.lanes_of(threads) for line, threads in (idle or {}).items()}
-        forms = list(_forms(module))
+        self._heap = heap_lines(module)
+        forms = [(one, form) for one, form in _forms(module) if one.ptx_line not in self._heap]
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
         self._copies = any(_is_of_copies(form) for _, form in forms)
         self._mbarriers = any(mbarriers.has_event(form) for _, form in forms)
@@ -167,6 +170,8 @@ class MemoryCheck(Instrument):
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""
+        if site.ptx_line in self._heap:
+            return accesses.heap(site)
         form = table().find(site.opcode)
         if self._alone and site.kind in (EventKind.ACCESS, EventKind.FENCE) and not _is_of_inits(form):
             site = accesses.without_cluster(site)
@@ -210,7 +215,7 @@ class MemoryCheck(Instrument):
 
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
         """Loads with one base, whose cells are judged at once."""
-        if any(map(self._with_known_use, sites)):
+        if any(site.ptx_line in self._heap or self._with_known_use(site) for site in sites):
             return None
         return accesses.together(sites, offsets, self.cell_bytes)
 
@@ -232,6 +237,16 @@ class MemoryCheck(Instrument):
             self._states.constant(facts.params_address, facts.params_bytes)
         return self._states
 
+    def _heap_places(self, facts: Facts) -> tuple[int, int, int]:
+        """Where the module's heap begins and ends, and from where on all its blocks are known; zeros without one."""
+        places = facts.layout.places
+        if not self._heap or HEAP not in places or self._states is None:
+            return 0, 0, 0
+        heap, used = (facts.module_address + places[name][1] for name in (HEAP, HEAP_END))
+        size = facts.module.variables[HEAP].size
+        taken = int.from_bytes(ctypes.string_at(facts.global_address + used - GLOBAL_BASE, 4), "little")
+        return heap, heap + size, self._states.heap(heap, size, min(taken, size), used)
+
     def begin(self, facts: Facts) -> Storage:
         """Cells of global memory and records for the launch; clocks, cells and local states for each block."""
         warps = -(-facts.block[0] * facts.block[1] * facts.block[2] // 32)
@@ -242,6 +257,7 @@ class MemoryCheck(Instrument):
         # one mapping for all: only whole large pages can be used
         self._cells = np.split(areas().take(25 * cells), [8 * cells, 16 * cells, 24 * cells])
         states = self._mark(facts)
+        heap, heap_end, heap_known = self._heap_places(facts)
         shared = _shared_cells(facts, self.cell_bytes)
         local = _local_states(facts, warps)
         start = BLOCK_BYTES + 2 * shared.nbytes + local.size
@@ -263,6 +279,10 @@ class MemoryCheck(Instrument):
             "local_bytes": facts.layout.local_bytes if local.size else 0,
             "warps": warps,
             "ranks": facts.cluster_blocks,
+            "global_bytes": facts.global_bytes,
+            "heap": heap,
+            "heap_end": heap_end,
+            "heap_known": heap_known,
         } | {name: at for name, at in rest.items() if name in LAUNCH}
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value

@@ -31,6 +31,7 @@ class States:
     def __init__(self, capacity_bytes: int) -> None:
         self.size_bytes = capacity_bytes  #: The capacity.
         self._bytes = areas().take(capacity_bytes + mmap.PAGESIZE)
+        self._known_blocks: dict[int, int] = {}  # heap -> from where on its blocks are known
         self._lazy = capacity_bytes > KEPT_BYTES_MAX and pages.DISCARDS  # a filled mapping is not used again
 
     @property
@@ -67,6 +68,18 @@ class States:
         """Mark bytes that kernels may only read."""
         self._part(address, size_bytes)[:] = READABLE
 
+    def heap(self, address: int, size_bytes: int, taken_bytes: int, mark: int) -> int:
+        """Mark as free what no block of a heap has; returns where the blocks that are known begin.
+
+        Blocks among the `taken_bytes` of a new heap are not known. `mark` is the address of a byte by whose state a
+        heap is known again: once it is, only handlers change the heap's states.
+        """
+        if self._part(mark, 1)[0] != FREE:
+            self._known_blocks[address] = address + taken_bytes
+            self._fill(address + taken_bytes, size_bytes - taken_bytes, FREE)
+            self._fill(mark, 1, FREE)
+        return self._known_blocks.get(address, address + size_bytes)
+
     def held(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
         """A copy of the states of some bytes."""
         return self._part(address, size_bytes).copy()
@@ -75,6 +88,7 @@ class States:
         """States of their own for the first bytes, with what these have."""
         made = States(size_bytes)
         made._bytes[:size_bytes] = self._bytes[:size_bytes]
+        made._known_blocks = dict(self._known_blocks)
         return made
 
     def put_back(self, address: int, states: npt.NDArray[np.uint8]) -> None:
