@@ -81,7 +81,7 @@ def test_rows_of_a_stride_that_only_the_run_knows_are_loaded_whole():
         mul.lo.s64 %d3, %d1, %d2; cvt.u64.u32 %d4, %r1; add.s64 %d5, %d3, %d4; shl.b64 %d6, %d5, 2;
         add.s64 %d7, %a1, %d6; ld.global.u32 %r3, [%d7]; st.global.u32 [%d30], %r3;"""
     text = emitted(body, (16, 16, 1))
-    rows = text[text.index("\nrows") : text.index("\nlanes")]
+    rows = text[text.index("\nfast") : text.index("\nlanes")]
     assert rows.count("load <32 x i32>") == 2
     assert calls(text, "gather") == 1  # if lanes are out of bounds
 
@@ -97,18 +97,20 @@ INDEX = {
     "a row's address": "cvt.s64.s32 %d2, %r9; shl.b64 %d3, %d2, 2; cvt.u64.u32 %d4, %r2; mul.lo.s64 %d5, %d4, %d3; "
     "add.s64 %d6, %d5, %a1; mad.wide.u32 %d1, %r1, 4, %d6;",
 }
+SPACES = {"global": ".global", "generic": ""}
 COPY = """ld.global.s32 %r9, [%a2]; ld.global.s32 %r8, [%a2+4]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
-    setp.ge.s32 %p1, %tid, %r8; mov.u32 %r3, 7; @%p1 bra JOIN; {index} ld.global.u32 %r3, [%d1]; add.u32 %r4, %r3, 1;
-    st.global.u32 [%d1], %r4; JOIN: st.global.u32 [%at], %r3;"""
+    setp.ge.s32 %p1, %tid, %r8; mov.u32 %r3, 7; @%p1 bra JOIN; {index} ld{space}.u32 %r3, [%d1]; add.u32 %r4, %r3, 1;
+    st{space}.u32 [%d1], %r4; JOIN: st.global.u32 [%at], %r3;"""
 
 
 @pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("index", INDEX)
 @pytest.mark.parametrize("block", [(16, 4), (8, 8), (4, 8), (32, 2), (20, 3)], ids=str)
-def test_rows_of_any_stride_under_any_mask(monkeypatch, host, index, block):
+def test_rows_of_any_stride_under_any_mask(monkeypatch, host, space, index, block):
     use_host(monkeypatch.setattr, host)
     x, y = block
-    program = kernel(COPY.format(index=INDEX[index]), 3)
+    program = kernel(COPY.format(index=INDEX[index], space=SPACES[space]), 3)
     for stride in (x, x + 3, 1, 0, 1000):
         for limit in (x * y, x * y - 1, 37, 1, 0, -5):
             a = np.arange(100, 100 + 1000 * y + x, dtype=np.uint32)
@@ -126,21 +128,23 @@ def test_rows_of_any_stride_under_any_mask(monkeypatch, host, index, block):
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_inactive_lanes_may_be_out_of_bounds_in_rows(monkeypatch, host):
+@pytest.mark.parametrize("space", SPACES)
+def test_inactive_lanes_may_be_out_of_bounds_in_rows(monkeypatch, host, space):
     """Only the first row exists; only its lanes load and store."""
     use_host(monkeypatch.setattr, host)
     a = np.arange(16, dtype=np.uint32)
     out = np.zeros(256, np.uint32)
-    run(kernel(COPY.format(index=INDEX["64 bits"]), 3), out, a, np.array([1 << 28, 16], np.int32), block=(16, 16, 1))
+    run(kernel(COPY.format(index=INDEX["64 bits"], space=SPACES[space]), 3), out, a, np.array([1 << 28, 16], np.int32), block=(16, 16, 1))
     assert out.tolist() == [*range(16), *[7] * 240]
     assert a.tolist() == list(range(1, 17))
 
 
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("index", INDEX)
-@pytest.mark.parametrize("block", [(16, 4), (8, 8), (20, 3)], ids=str)
-def test_instruments_get_each_lane_that_is_moved_in_rows(index, block):
+@pytest.mark.parametrize("block", [(16, 4), (8, 8), (32, 2), (20, 3)], ids=str)
+def test_instruments_get_each_lane_that_is_moved_in_rows(space, index, block):
     x, y = block
-    program = kernel(COPY.format(index=INDEX[index]), 3)
+    program = kernel(COPY.format(index=INDEX[index], space=SPACES[space]), 3)
     for stride, limit in ((x, x * y), (x + 3, x * y - 1), (1000, 37), (1000, 1), (0, 1), (1 << 28, min(x, 5))):
         memory = Memory()
         a = memory.array(np.zeros(1000 * y + x, np.uint32))
@@ -151,14 +155,14 @@ def test_instruments_get_each_lane_that_is_moved_in_rows(index, block):
         places = [thread // x * stride + thread % x for thread in range(limit)]
         for bytes_ in (touched.read, touched.written):
             assert np.flatnonzero(touched.of(bytes_, a.address, a.shape, a.strides)).tolist() == sorted(set(places))
-        loads = [row for row in done.results["coalescing"].rows if row.site.opcode == "ld.global.u32"]
+        loads = [row for row in done.results["coalescing"].rows if row.site.opcode == f"ld{SPACES[space]}.u32"]
         assert [row.lanes for row in loads] == [limit]  # each access is one site, reported once
 
 
 def test_instruments_get_no_rows_with_a_lane_out_of_bounds():
     memory = Memory()
     a, facts = memory.array(np.zeros(64, np.uint32)), memory.array(np.array([1 << 28, 17], np.int32))
-    program = kernel(COPY.format(index=INDEX["64 bits"]), 3)
+    program = kernel(COPY.format(index=INDEX["64 bits"], space=".global"), 3)
     with pytest.raises(KernelError) as caught:
         run(program, memory.empty(256, np.uint32), a, facts, block=(16, 16, 1), instruments=[Touched()])
     assert caught.value.thread == (0, 1, 0)

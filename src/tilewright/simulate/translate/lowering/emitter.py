@@ -74,6 +74,9 @@ class Emitter:
         self.instruments = instruments
         self.code = Code(host)
         self.sites: list[Site] = []  # places of errors, and of events
+        #: Where one of two forms of a move is emitted: the row of each instrument and site that has one. Only one form
+        #: runs, so both have the same rows, and no count of straight lines stands for their events.
+        self.forms: dict[tuple[int, Site], int] | None = None
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
         self.handlers: dict[str, Handler] = {}  # the handlers that are called, by symbol
         self.events = 0  # number of events so far
@@ -310,12 +313,6 @@ class Emitter:
         self.sites.append(site)
         return len(self.sites) - 1
 
-    def counters(self, instrument: int, site: int) -> Value:
-        """A pointer to an instrument's counters of a site."""
-        rows = self.counter_rows[instrument]
-        rows.append(site)
-        return self._counter(str(instrument), (len(rows) - 1) * self.instruments[instrument].slots)
-
     def _counter(self, of: str, number: int) -> Value:
         """A pointer to a counter of an instrument, or of the tallies."""
         start = self.context("counters", "ptr")
@@ -368,6 +365,8 @@ class Emitter:
             if i not in notified
         ]
         wanted = [(i, handler) for i, handler in found if handler is not None]
+        if self.forms is not None:
+            wanted = [(i, (h.each and self.instruments[i].handler(site)) or h) for i, h in wanted]
         if wanted:
             index = self.add_site(site)
             for i, handler in wanted:
@@ -419,7 +418,9 @@ class Emitter:
         arguments: Callable[[Handler], str],
     ) -> None:
         """Call a handler of some sites with the first site's counters and row, or count for it (see `Handler.each`)."""
-        row, done = len(self.counter_rows[instrument]), ""
+        forms = {} if self.forms is None else self.forms
+        known = instrument, self.sites[sites[0]]
+        row, done = forms.setdefault(known, len(self.counter_rows[instrument])), ""
         if handler.each:
             assert len(sites) == 1, "joint events have no tally"
             none = (0,) * (self.instruments[instrument].slots - len(handler.each))
@@ -427,7 +428,9 @@ class Emitter:
             some, done = self.code.label("some"), self.code.label("counted")
             self.code.branch_if(self.code.icmp("eq", self.mask, ALL_LANES), done, some, likely=True)
             self.code.place(some)
-        counters, *_ = [self.counters(instrument, site) for site in sites]
+        if row == len(self.counter_rows[instrument]):
+            self.counter_rows[instrument] += sites
+        counters = self._counter(str(instrument), row * self.instruments[instrument].slots)
         types = parameters(kind, affine=handler.affine, values=handler.values, strided=handler.strided)
         if not handler.text:
             check_c(handler.symbol, types, handler.needs)

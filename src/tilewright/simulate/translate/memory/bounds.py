@@ -124,26 +124,32 @@ def check_group(emitter: Emitter, access: Access, shape: Shape) -> Value:
         return group.relative
     code = emitter.code
     relative = group.relative = base_offset(emitter, access, base=True)
-    offsets = shape.offsets
+    good = all_inside(emitter, group, relative, shape)
+    fine, cold = code.label("inside"), code.label("outside")
+    code.branch_if(good, fine, cold, likely=True)
+    code.place(cold)
+    bad = _recheck(emitter, group, relative, limit(emitter, access.space), shape.offsets)
+    code.branch_if(bad, "fault", fine, likely=False)
+    code.place(fine)
+    return relative
+
+
+def all_inside(emitter: Emitter, group: Group, relative: Value, shape: Shape) -> Value:
+    """Whether every lane of a group's accesses, active or not, is in the arena and aligned."""
+    code, offsets = emitter.code, shape.offsets
     low = min(m.offset for m in group.members) + min(offsets)
     high = max(m.offset + m.total_bytes for m in group.members) + max(offsets)
-    bound = limit(emitter, access.space)
+    bound = limit(emitter, group.members[0].space)
     start = code.add(relative, code.const("i64", low))
     end = code.add(start, code.const("i64", high - low))
     good = code.and_(code.icmp("ule", start, bound), code.icmp("ule", end, bound))
     alignment, always = _alignment(group, offsets)
     if always:
-        good = code.const("i1", 0)
-    elif alignment > shape.align:
+        return code.const("i1", 0)
+    if alignment > shape.align:
         low_bits = code.and_(relative, code.const("i64", alignment - 1))
         good = code.and_(good, code.icmp("eq", low_bits, code.const("i64", 0)))
-    fine, cold = code.label("inside"), code.label("outside")
-    code.branch_if(good, fine, cold, likely=True)
-    code.place(cold)
-    bad = _recheck(emitter, group, relative, bound, offsets)
-    code.branch_if(bad, "fault", fine, likely=False)
-    code.place(fine)
-    return relative
+    return good
 
 
 def _alignment(group: Group, offsets: tuple[int, ...]) -> tuple[int, bool]:

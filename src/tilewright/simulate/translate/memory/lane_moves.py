@@ -155,6 +155,30 @@ def by_fullness(emitter: Emitter, plain: Callable[[], None] | None, masked: Call
         code.place(done)
 
 
+def either(
+    emitter: Emitter, good: Value, fast: Callable[[], list[Value]], slow: Callable[[], list[Value]]
+) -> list[Value]:
+    """Emit a move in two forms; a condition that is likely chooses the first. A load returns vectors."""
+    code = emitter.code
+    fast_start, slow_start, done = code.label("fast"), code.label("lanes"), code.label("moved")
+    code.branch_if(good, fast_start, slow_start, likely=True)
+    forms, emitter.forms = [], {}
+    for start, emit in ((fast_start, fast), (slow_start, slow)):
+        code.place(start)
+        values, end = [code.splat(value) for value in emit()], code.label("end")
+        code.branch(end)
+        code.place(end)
+        code.branch(done)
+        forms.append((values, end))
+    emitter.forms = None
+    code.place(done)
+    (first, fast_end), (second, slow_end) = forms
+    return [
+        code.op(f"phi {a.ir_type} [ {a.text}, %{fast_end} ], [ {b.text}, %{slow_end} ]", a.type, LANES)
+        for a, b in zip(first, second, strict=True)
+    ]
+
+
 def _places(emitter: Emitter, pointer: Value, at: int, offsets: Sequence[int]) -> Value:
     code = emitter.code
     return code.op(f"getelementptr i8, {pointer}, {code.constants('i64', [p + at for p in offsets])}", "ptr", LANES)

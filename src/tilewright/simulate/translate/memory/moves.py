@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilewright.errors import PtxError
 from tilewright.simulate.code import Value, element_type
 from tilewright.simulate.ptx import tree
-from tilewright.simulate.translate.analysis.shape import VECTOR
+from tilewright.simulate.translate.analysis.shape import VECTOR, Shape
 from tilewright.simulate.translate.lowering.emitter import Emitter
-from tilewright.simulate.translate.memory.access import CLUSTER, Access, address_shape, arena, local_stride
+from tilewright.simulate.translate.memory.access import (
+    CLUSTER,
+    Access,
+    Group,
+    address_shape,
+    arena,
+    base_offset,
+    local_stride,
+)
 from tilewright.simulate.translate.memory.access_events import notify_affine
-from tilewright.simulate.translate.memory.bounds import check_group
+from tilewright.simulate.translate.memory.bounds import all_inside, check_group
 from tilewright.simulate.translate.memory.gathers import gather, scatter
 from tilewright.simulate.translate.memory.generic import access_places
-from tilewright.simulate.translate.memory.lane_moves import load_lanes, store_lanes
+from tilewright.simulate.translate.memory.lane_moves import either, load_lanes, store_lanes
 from tilewright.simulate.translate.memory.strided import in_rows, move_rows
 
 #: A compiler barrier: the compiler assumes that memory changes here; no instruction is executed.
@@ -44,13 +54,33 @@ def _move(emitter: Emitter, access: Access) -> list[Value]:
     shape = address_shape(emitter, access)
     if access.store:
         access.values = _store_sources(emitter, access)
-    if access.space in ("generic", CLUSTER) or shape.kind == VECTOR:
+    if access.space == "generic" and shape.kind != VECTOR:
+        return _move_generic(emitter, access, shape)
+    if access.space == CLUSTER or shape.kind == VECTOR:
         rows = in_rows(emitter, access)
         if rows is not None:
             return move_rows(emitter, access, rows, lambda: _move_lanes(emitter, access))
         return _move_lanes(emitter, access)
     relative = check_group(emitter, access, shape)
     notify_affine(emitter, access, relative, shape)
+    return _move_at(emitter, access, relative, shape)
+
+
+def _move_generic(emitter: Emitter, access: Access, shape: Shape) -> list[Value]:
+    """Move an access of known lane offsets by these where all lanes are in global memory, and else lane by lane."""
+    there = replace(access, space="global")
+    relative = base_offset(emitter, there, base=True)
+    good = all_inside(emitter, Group([there]), relative, shape)
+
+    def in_global() -> list[Value]:
+        notify_affine(emitter, there, relative, shape)
+        return _move_at(emitter, there, relative, shape)
+
+    return either(emitter, good, in_global, lambda: _move_lanes(emitter, access))
+
+
+def _move_at(emitter: Emitter, access: Access, relative: Value, shape: Shape) -> list[Value]:
+    """Move lanes at known offsets from a checked base."""
     pointer = emitter.code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {relative}", "ptr")
     offsets = list(shape.offsets)
     if access.space == "local":

@@ -7,6 +7,7 @@ and the greatest address of the lanes; if it fails, each lane is checked by itse
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tilewright.simulate.code import LANES, Value, element_type
 from tilewright.simulate.state import AFFINE_SPAN_MAX
@@ -15,7 +16,7 @@ from tilewright.simulate.translate.lowering.emitter import ALL_LANES, Emitter
 from tilewright.simulate.translate.memory.access import Access, arena, base_offset, limit
 from tilewright.simulate.translate.memory.access_events import notify_strided
 from tilewright.simulate.translate.memory.bounds import checked_offsets, lane_places
-from tilewright.simulate.translate.memory.lane_moves import RUNS_MAX, load_lanes, plain_stores, unit_runs
+from tilewright.simulate.translate.memory.lane_moves import RUNS_MAX, either, load_lanes, plain_stores, unit_runs
 
 #: Strides are below this, so that no sum in the check can wrap.
 _STRIDE_BITS = 40
@@ -24,7 +25,7 @@ _STRIDE_BITS = 40
 def in_rows(emitter: Emitter, access: Access) -> Shape | None:
     """The shape of an access's address if it can be moved by rows, else None."""
     shape = emitter.shapes.operand(access.address)
-    if shape.kind != STRIDED or access.space not in ("global", "shared"):
+    if shape.kind != STRIDED or access.space not in ("global", "shared", "generic"):
         return None
     lane_offsets = shape.lane_offsets
     if any(p % access.alignment for p in lane_offsets) or max(lane_offsets) - min(lane_offsets) > AFFINE_SPAN_MAX:
@@ -35,40 +36,30 @@ def in_rows(emitter: Emitter, access: Access) -> Shape | None:
 
 
 def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Callable[[], list[Value]]) -> list[Value]:
-    """Move by rows, or lane by lane if the check at run time fails."""
-    code = emitter.code
+    """Move by rows, or lane by lane if the check at run time fails: of generic addresses all lanes must be global."""
+    code, generic = emitter.code, access.space == "generic"
+    access = replace(access, space="global") if generic else access
     stride = emitter.stride_of(access.address)
     assert stride is not None
     stride = code.resize(stride, "i64", signed=True)
     relative = base_offset(emitter, access, base=True)
     good = _inside(emitter, access, shape, relative, stride)
-    if emitter.instruments:
+    if emitter.instruments and not generic:
         _check(emitter, access, good)
         notify_strided(emitter, access, relative, stride, shape)
     if access.store:
         good = code.and_(good, code.icmp("eq", emitter.mask, ALL_LANES))
-    fast, slow, done = code.label("rows"), code.label("lanes"), code.label("moved")
-    code.branch_if(good, fast, slow, likely=True)
-    code.place(fast)
-    starts = {row: _start(emitter, access, relative, stride, row) for row in sorted(set(shape.rows))}
-    by_rows = [] if access.store else _load_rows(emitter, access, shape, starts)
-    if access.store:
+
+    def by_rows() -> list[Value]:
+        if generic:
+            notify_strided(emitter, access, relative, stride, shape)
+        starts = {row: _start(emitter, access, relative, stride, row) for row in sorted(set(shape.rows))}
+        if not access.store:
+            return _load_rows(emitter, access, shape, starts)
         _store_rows(emitter, access, shape, starts)
-    fast_end = code.label("rows")
-    code.branch(fast_end)
-    code.place(fast_end)
-    code.branch(done)
-    code.place(slow)
-    by_lanes = lane_by_lane()
-    slow_end = code.label("lanes")
-    code.branch(slow_end)
-    code.place(slow_end)
-    code.branch(done)
-    code.place(done)
-    results = []
-    for a, b in zip(by_rows, by_lanes, strict=True):
-        results.append(code.op(f"phi {a.ir_type} [ {a.text}, %{fast_end} ], [ {b.text}, %{slow_end} ]", a.type, LANES))
-    return results
+        return []
+
+    return either(emitter, good, by_rows, lane_by_lane)
 
 
 def _check(emitter: Emitter, access: Access, good: Value) -> None:
