@@ -6,7 +6,7 @@
 #include "check.h"
 #include "observe/instruments/shadow/accesses.c"
 
-enum { MOST = 4, NEITHER = 0, SHARED_READS, SHARED_WRITES, GLOBAL_READS, SHARED_TURNS, GLOBAL_TURNS };
+enum { MOST = 4, NEITHER = 0, SHARED_READS, SHARED_WRITES, GLOBAL_READS, GLOBAL_REPEATS, SHARED_TURNS, GLOBAL_TURNS };
 
 // A call of the quick test, and those of the lane-by-lane judgement.
 static struct {
@@ -66,6 +66,15 @@ bool tw_shadow_reads_global(const struct tw_slot *slot, const struct tw_warp *wa
     return asked(GLOBAL_READS, launch, block, row, warp->index, base, rows, count);
 }
 
+bool tw_shadow_repeats_global(const struct tw_slot *slot, const struct tw_warp *warp, struct tw_shadow_launch *launch,
+                              struct tw_shadow_block *block, uint64_t base, const uint64_t *offsets, uint32_t bytes,
+                              uint32_t row)
+{
+    (void)bytes;
+    CHECK(slot == &slot_ && offsets != NULL);
+    return asked(GLOBAL_REPEATS, launch, block, row, warp->index, (int64_t)base, NULL, 0);
+}
+
 static void judged(int judge, TW_ACCESSES)
 {
     CHECK(turns_made < MOST && slot == &slot_ && warp == &warp_ && launch == &launch_ && block == &block_);
@@ -114,6 +123,9 @@ static void test_what_the_quick_test_passes_is_done(void)
     CHECK(quick.test == GLOBAL_READS && turns_made == 0);
     CHECK(quick.row == TW_SITE_MAX && quick.warp == 3);
     CHECK(quick.base == 4096 && quick.rows == steps_of && quick.count == 5);
+    access_affine(tw_shadow_affine_global, UINT32_MAX, TW_WRITES, true);
+    CHECK(quick.test == GLOBAL_REPEATS && turns_made == 0);
+    CHECK(quick.row == 7 && quick.warp == 3 && quick.base == 4096 + members_of[0].ahead);
 }
 
 // Each member lane by lane, at its own distance from the base, as its own instruction.
@@ -141,6 +153,9 @@ static void test_what_it_does_not_pass_is_judged_lane_by_lane(void)
     access_affine(tw_shadow_affine_global, UINT32_MAX, TW_READS, false);
     CHECK(quick.test == GLOBAL_READS);
     check_turns(GLOBAL_TURNS, UINT32_MAX, TW_READS);
+    access_affine(tw_shadow_affine_global, UINT32_MAX, TW_WRITES, false);
+    CHECK(quick.test == GLOBAL_REPEATS);
+    check_turns(GLOBAL_TURNS, UINT32_MAX, TW_WRITES);
 }
 
 static void test_lanes_that_are_off_keep_the_quick_test_from_being_asked(void)

@@ -26,6 +26,10 @@ static void note(const struct tw_slot *slot, const struct tw_warp *warp, uint64_
                  uint32_t row, uint32_t mask, const uint8_t *values, uint32_t bits, uint32_t elements,
                  uint64_t exponent)
 {
+    tw_u32_lanes words;
+    __builtin_memcpy(&words, values, sizeof words);
+    if (bits == 32 && elements == 1 && !(tw_where32((words & (uint32_t)exponent) == (uint32_t)exponent) & mask))
+        return;
     uint64_t fraction = (exponent & (~exponent + 1)) - 1;
     uint32_t infinite = 0, nan = 0;
     for (uint32_t i = 0; i < elements; i++) {

@@ -28,7 +28,8 @@ static inline void set_map(uint8_t *map, uint64_t bytes)
         if (*(word *)(map + done) != ones)
             *(word *)(map + done) = ones;
     for (; done < bytes; done++)
-        map[done] = 1;
+        if (!map[done])
+            map[done] = 1;
 }
 
 // Notes neighbouring bytes.

@@ -134,7 +134,13 @@ def test_inactive_lanes_may_be_out_of_bounds_in_rows(monkeypatch, host, space):
     use_host(monkeypatch.setattr, host)
     a = np.arange(16, dtype=np.uint32)
     out = np.zeros(256, np.uint32)
-    run(kernel(COPY.format(index=INDEX["64 bits"], space=SPACES[space]), 3), out, a, np.array([1 << 28, 16], np.int32), block=(16, 16, 1))
+    run(
+        kernel(COPY.format(index=INDEX["64 bits"], space=SPACES[space]), 3),
+        out,
+        a,
+        np.array([1 << 28, 16], np.int32),
+        block=(16, 16, 1),
+    )
     assert out.tolist() == [*range(16), *[7] * 240]
     assert a.tolist() == list(range(1, 17))
 

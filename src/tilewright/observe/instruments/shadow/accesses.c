@@ -17,6 +17,9 @@ bool tw_shadow_writes_shared(struct tw_shadow_launch *launch, struct tw_shadow_b
 bool tw_shadow_reads_global(const struct tw_slot *slot, const struct tw_warp *warp, struct tw_shadow_launch *launch,
                             struct tw_shadow_block *block, int64_t base, const struct tw_plain_row *rows,
                             uint64_t count, uint32_t row);
+bool tw_shadow_repeats_global(const struct tw_slot *slot, const struct tw_warp *warp, struct tw_shadow_launch *launch,
+                              struct tw_shadow_block *block, uint64_t base, const uint64_t *offsets, uint32_t bytes,
+                              uint32_t row);
 
 typedef void turns(TW_ACCESSES);
 
@@ -47,7 +50,10 @@ void tw_shadow_affine_shared(TW_AFFINE)
 void tw_shadow_affine_global(TW_AFFINE)
 {
     uint32_t site = of == 1 ? row : TW_SITE_MAX;  // of several accesses
-    if (mask == UINT32_MAX && tw_shadow_reads_global(slot, warp, launch, block, base, rows, count, site))
+    if (mask == UINT32_MAX &&
+        (how == TW_WRITES ? tw_shadow_repeats_global(slot, warp, launch, block, (uint64_t)(base + members->ahead),
+                                                     offsets, (uint32_t)members->bytes, row)
+                          : tw_shadow_reads_global(slot, warp, launch, block, base, rows, count, site)))
         return;
     one_by_one(tw_shadow_free_global, slot, warp, launch, block, counters, row, mask, base, values, how, rows, count,
                members, of, offsets);

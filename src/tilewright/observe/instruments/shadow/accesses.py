@@ -24,6 +24,7 @@ from tilewright.observe.instruments.shadow.cells import (
     READ_ONLY,
     READS,
     RELEASES,
+    RUN,
     SHARED,
     STRONG,
     VOLATILE,
@@ -196,7 +197,9 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
     sizes = [site.bytes_per_lane for site in sites]
     # inactive lanes may have other offsets; a misaligned access is a fault anyway
     aligned = all(o % size == 0 for lanes, size in zip(offsets, sizes, strict=True) for o in lanes)
-    if space == "local" or does & STRONG or not aligned or (space == "global" and does & ~READ_ONLY != READS):
+    if space == "local" or does & STRONG or not aligned:
+        return None
+    if space == "global" and does & ~READ_ONLY != READS and not (does == WRITES and _are_in_rows(sites, offsets)):
         return None
     if any(how(site) != does for site in sites):
         return None
@@ -229,6 +232,12 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
     ]
     function = CFunction(f"tw_shadow_affine_{space}", EventKind.ACCESS, PARTS, affine=True, values=values)
     return function.handler(symbol, constants, tables, ahead_bytes=first)
+
+
+def _are_in_rows(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> bool:
+    """Whether there is one access, and each eight lanes of it are in a row."""
+    size, lanes = sites[0].bytes_per_lane, offsets[0]
+    return len(sites) == 1 and all(o == lanes[i - i % RUN] + i % RUN * size for i, o in enumerate(lanes))
 
 
 def _element_bytes(site: Site) -> int:

@@ -27,8 +27,8 @@ TW_INLINE static inline cells look_at(const uint64_t *from)
     return all;
 }
 
-// Which of eight cells have bytes that are all in a state. States change one by one too, and only gain bits.
-TW_INLINE static inline uint32_t are_in(uint64_t state, const uint8_t *states, uint32_t cell_bytes)
+// What eight cells lack of a state in all their bytes. States change one by one too, and only gain bits.
+TW_INLINE static inline cells lacking(uint64_t state, const uint8_t *states, uint32_t cell_bytes)
 {
     typedef uint8_t of_1 __attribute__((vector_size(8), aligned(1)));
     typedef uint16_t of_2 __attribute__((vector_size(16), aligned(1)));
@@ -43,7 +43,7 @@ TW_INLINE static inline uint32_t are_in(uint64_t state, const uint8_t *states, u
         all = __builtin_convertvector(*(const volatile of_2 *)states, cells);
     if (!ONE_BY_ONE && cell_bytes == 4)
         all = __builtin_convertvector(*(const volatile of_4 *)states, cells);
-    return where((all & ones) == ones);
+    return ~all & ones;
 }
 
 // Whether all cells of some rows are quiet: nothing is left to look at, or to put down.
@@ -130,7 +130,8 @@ TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, 
     for (uint64_t i = 0; i < count; i++) {
         int64_t cell = start + rows[i].cell;
         uint32_t unused = ~(uint32_t)rows[i].used & ALL_CELLS;
-        if ((are_in(TW_READABLE, launch->states + cell * (int64_t)cell_bytes, cell_bytes) | unused) != ALL_CELLS)
+        cells unreadable = lacking(TW_READABLE, launch->states + cell * (int64_t)cell_bytes, cell_bytes);
+        if ((where(unreadable == 0) | unused) != ALL_CELLS)
             return false;
         cells read = look_at(launch->reads + cell);
         uint32_t several = where(read == TW_SEVERAL_BLOCKS) | settled(me, read) | unused;
@@ -230,45 +231,82 @@ static bool reads_runs(const struct access *me)
     return reads(me, 0, rows, count, cells_each == 1);
 }
 
+// Stores eight neighbouring cells. Other threads may look at them meanwhile: see `look_at`.
+TW_INLINE static inline void put_down(uint64_t *to, cells all)
+{
+    typedef uint64_t anywhere __attribute__((vector_size(64), aligned(8)));
+    if (!ONE_BY_ONE)
+        *(volatile anywhere *)to = all;
+    for (int i = 0; ONE_BY_ONE && i < TW_CELL_RUN; i++)
+        __atomic_store_n(&to[i], all[i], __ATOMIC_RELAXED);
+}
+
 // Whether threads repeat what each has done since its last event, to cells that it alone has accessed: a sum in memory.
 // W and R stay but for the site of W, and so does what is known of the stored values, if they are known to differ. Each
-// eight lanes must be in a row.
-static bool repeats(const struct access *me)
+// eight lanes are in a row, of which `starts` has the first address.
+TW_INLINE static inline bool repeats(const struct access *me, const uint64_t *starts)
 {
     enum { BOTH = TW_READABLE | TW_WRITABLE, MIXED = 3 };
     const struct tw_shadow_launch *launch = me->launch;
     const cells steps = {0, 1, 2, 3, 4, 5, 6, 7};
     uint32_t size = (uint32_t)launch->cell_bytes, cells_each = me->bytes / size, shift = 0;
+    cells wrong = {0};
     while (1u << shift < cells_each)
         shift++;
     if (!fits(me->number, me->clock))
         return false;
     for (uint32_t lane = 0; lane < TW_LANES; lane += TW_CELL_RUN) {
-        const uint64_t *addresses = me->addresses + lane;
-        if (where(load(addresses) == addresses[0] + steps * me->bytes) != ALL_CELLS)
-            return false;
-        uint64_t first = (addresses[0] - launch->base) >> (size >> 1);
+        uint64_t first = (starts[lane / TW_CELL_RUN] - launch->base) >> (size >> 1);
         for (uint64_t i = 0; i < (uint64_t)TW_CELL_RUN << shift; i += TW_CELL_RUN) {
             cells own = read_by(me, me->warp << 5 | lane) + ((steps + i) >> shift);
             cells written = look_at(launch->writes + first + i), read = look_at(launch->reads + first + i);
             cells of_writer = (written ^ own) & ~TW_SITES, of_reader = (read ^ own) & ~TW_SITES;
-            uint32_t stays;
+            wrong |= lacking(me->writes ? BOTH : TW_READABLE, launch->states + (first + i) * size, size);
             if (me->writes)
-                stays = where(of_writer == 0) & (where(read == 0) | where(of_reader == 0)) &
-                        where(look_at(launch->stored + first + i) >> TW_MIXED_BIT == MIXED);
+                wrong |= of_writer | (of_reader & (cells)(read != 0)) |
+                         (look_at(launch->stored + first + i) >> TW_MIXED_BIT ^ MIXED);
             else
-                stays = where(of_reader == 0) & (where(written == 0) | where(of_writer == 0));
-            const uint8_t *states = launch->states + (first + i) * size;
-            if ((stays & are_in(me->writes ? BOTH : TW_READABLE, states, size)) != ALL_CELLS)
-                return false;
-            // Another thread that writes now has seen that we wrote, so W may simply be stored, too.
-            uint64_t each[TW_CELL_RUN] __attribute__((aligned(64)));
-            store(each, own | site_of(me));
-            for (uint32_t n = 0; me->writes && n < TW_CELL_RUN && written[0] != each[0]; n++)
-                __atomic_store_n(&launch->writes[first + i + n], each[n], __ATOMIC_RELAXED);
+                wrong |= of_reader | (of_writer & (cells)(written != 0));
         }
     }
+    if (where(wrong == 0) != ALL_CELLS)
+        return false;
+    // Another thread that writes now has seen that we wrote, so W may simply be stored, too.
+    for (uint32_t lane = 0; me->writes && lane < TW_LANES; lane += TW_CELL_RUN) {
+        uint64_t first = (starts[lane / TW_CELL_RUN] - launch->base) >> (size >> 1);
+        cells own = (cells){0} + (read_by(me, me->warp << 5 | lane) | site_of(me));
+        for (uint64_t i = 0; i < (uint64_t)TW_CELL_RUN << shift; i += TW_CELL_RUN)
+            put_down(launch->writes + first + i, own + ((steps + i) >> shift));
+    }
     return true;
+}
+
+// The same for addresses that are known now only.
+static bool repeats_freely(const struct access *me)
+{
+    const cells steps = {0, 1, 2, 3, 4, 5, 6, 7};
+    uint64_t starts[GROUPS];
+    for (uint32_t group = 0; group < GROUPS; group++) {
+        const uint64_t *addresses = me->addresses + TW_CELL_RUN * group;
+        if (where(load(addresses) == addresses[0] + steps * me->bytes) != ALL_CELLS)
+            return false;
+        starts[group] = addresses[0];
+    }
+    return repeats(me, starts);
+}
+
+// Whether stores of global memory with one base are repeated so.
+__attribute__((noinline)) bool tw_shadow_repeats_global(const struct tw_slot *slot, const struct tw_warp *warp,
+                                                        struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                                                        uint64_t base, const uint64_t *offsets, uint32_t bytes,
+                                                        uint32_t row)
+{
+    struct access me = {.launch = launch, .number = slot->block, .clock = block->clocks[warp->index].now,
+                        .warp = warp->index, .row = row, .bytes = bytes, .writes = true};
+    uint64_t starts[GROUPS];
+    for (uint32_t group = 0; group < GROUPS; group++)
+        starts[group] = base + offsets[TW_CELL_RUN * group];
+    return repeats(&me, starts);
 }
 
 // Accesses of global memory by addresses that are known now only: rows of lanes, or lanes that differ freely.
@@ -278,7 +316,7 @@ void tw_shadow_free_global(TW_ACCESSES)
                                  order_bits);
     if (mask == UINT32_MAX && (how & ~(uint32_t)TW_IS_READ_ONLY) == TW_READS && reads_runs(&me))
         return;
-    if (mask == UINT32_MAX && (how == TW_READS || (how == TW_WRITES && values)) && repeats(&me))
+    if (mask == UINT32_MAX && (how == TW_READS || (how == TW_WRITES && values)) && repeats_freely(&me))
         return;
     foresee(&me);
     tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,

@@ -74,8 +74,7 @@ class Emitter:
         self.instruments = instruments
         self.code = Code(host)
         self.sites: list[Site] = []  # places of errors, and of events
-        #: Where one of two forms of a move is emitted: the row of each instrument and site that has one. Only one form
-        #: runs, so both have the same rows, and no count of straight lines stands for their events.
+        # rows by instrument and site, while forms of a move are emitted of which one runs: they share rows, not tallies
         self.forms: dict[tuple[int, Site], int] | None = None
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
         self.handlers: dict[str, Handler] = {}  # the handlers that are called, by symbol
@@ -356,8 +355,7 @@ class Emitter:
     ) -> None:
         """Call the instruments' handlers for a site; `arguments` come after WHERE's.
 
-        `notified` are the numbers of instruments that were already notified; `strided` is the shape of an address that
-        has rows.
+        `notified` numbers instruments that were already notified; `strided` is the shape of an address that has rows.
         """
         found = [
             (i, (strided and t.strided(site, strided.lane_offsets, strided.rows)) or t.handler(site, offsets))
@@ -418,9 +416,8 @@ class Emitter:
         arguments: Callable[[Handler], str],
     ) -> None:
         """Call a handler of some sites with the first site's counters and row, or count for it (see `Handler.each`)."""
-        forms = {} if self.forms is None else self.forms
-        known = instrument, self.sites[sites[0]]
-        row, done = forms.setdefault(known, len(self.counter_rows[instrument])), ""
+        forms, of = {} if self.forms is None else self.forms, (instrument, self.sites[sites[0]])
+        row, done = forms.setdefault(of, len(self.counter_rows[instrument])), ""
         if handler.each:
             assert len(sites) == 1, "joint events have no tally"
             none = (0,) * (self.instruments[instrument].slots - len(handler.each))
