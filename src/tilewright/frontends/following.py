@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tilewright.frontends.children import in_children
-from tilewright.frontends.programs.following import is_cuda, run_followed
+from tilewright.frontends.programs.binary import is_cuda
 from tilewright.frontends.script import Ended, run_program
 from tilewright.frontends.session import simulated_gpu
 from tilewright.frontends.target import Target
@@ -37,6 +37,8 @@ def follow(
     :func:`~tilewright.frontends.programs.following.run_followed`.
     """
     if is_cuda(target):
+        from tilewright.frontends.programs.following import run_followed
+
         with _output_as_errors() if quiet else contextlib.nullcontext():
             return run_followed(target.text, argv, gpu, (observer,) if observer else (), seed=seed, limits=limits)
     with in_children(gpu, seed, limits, observer) as others:

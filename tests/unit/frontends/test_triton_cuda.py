@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.frontends.imported import observing
+from tilewright.frontends.triton import names
 from tilewright.frontends.triton.descriptors import parameters, tensor_map
 from tilewright.observe.prediction.programs import Predictions
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -392,3 +394,18 @@ def test_a_graph_has_launches_in_its_streams_alone(gpu: SimulatedGpu) -> None:
         joined = other.record_event()
         launch_in_the_other()  # after the event
         first.wait_event(joined)
+
+
+def test_a_changed_file_of_triton_changes_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = names._of_installed_files.__wrapped__
+    (tmp_path / "compiler").mkdir()
+    for name in ("__init__.py", "compiler/passes.py"):
+        (tmp_path / name).write_text("one")
+    monkeypatch.setattr(triton, "__file__", str(tmp_path / "__init__.py"))
+    before = key()
+    assert key() == before
+    file = tmp_path / "compiler" / "passes.py"
+    status = file.stat()
+    file.write_text("two")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))  # as installers give one time to every release
+    assert key() != before

@@ -12,13 +12,23 @@ from pathlib import Path
 from tilewright.errors import CompileError
 from tilewright.frontends import vendor_libraries
 from tilewright.frontends.programs import fatbin
-from tilewright.frontends.target import NoProgramError
+from tilewright.frontends.target import STDIN, NoProgramError, Target
 
 _MAGIC = b"\x7fELF"
 _HEADER = struct.Struct("<16s2HI3QI6H")
 _SECTION = struct.Struct("<2I4Q2I2Q")
 _SYMBOLS = 2
 _FATBIN = ".nv_fatbin"
+
+
+def is_cuda(target: Target) -> bool:
+    """Whether it is a CUDA program: source by its name, a binary by its first bytes.
+
+    >>> is_cuda(Target("saxpy.cu")), is_cuda(Target("saxpy.py"))
+    (True, False)
+    """
+    path = Path(target.text)
+    return target.kind == "script" and target.text != STDIN and (path.suffix == ".cu" or is_binary(path))
 
 
 def is_binary(path: Path) -> bool:

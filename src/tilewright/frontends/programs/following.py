@@ -8,22 +8,12 @@ from pathlib import Path
 
 from tilewright.frontends.programs import binary, process, source
 from tilewright.frontends.script import Ended
-from tilewright.frontends.target import STDIN, NoProgramError, Target
+from tilewright.frontends.target import NoProgramError
 from tilewright.frontends.this_process import ThisProcess
 from tilewright.ground.native import secure_files
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Observer
-
-
-def is_cuda(target: Target) -> bool:
-    """Whether it is a CUDA program: source by its name, a binary by its first bytes.
-
-    >>> is_cuda(Target("saxpy.cu")), is_cuda(Target("saxpy.py"))
-    (True, False)
-    """
-    path = Path(target.text)
-    return target.kind == "script" and target.text != STDIN and (path.suffix == ".cu" or binary.is_binary(path))
 
 
 def run_followed(

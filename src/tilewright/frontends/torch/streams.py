@@ -6,15 +6,16 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tilewright.frontends.benchmarks import between, observer_for_events
 from tilewright.frontends.torch.devices import CUDA, require_working
-from tilewright.observe.profiling import Profiles
 from tilewright.simulate.device.gpu import Stream as GpuStream
 from tilewright.simulate.device.installed_gpu import current_gpu
+
+if TYPE_CHECKING:
+    from tilewright.observe.profiling import Profiles
 
 
 class Stream:
@@ -96,6 +97,8 @@ class Event:
         if gpu.capturing is not None:
             gpu.capturing.recorded(self._number, _handle(stream))
         if self.timing:
+            from tilewright.frontends.benchmarks import observer_for_events
+
             self._launches, self._seen = gpu.launches, observer_for_events(gpu)
 
     def wait(self, stream: Any = None) -> None:
@@ -119,6 +122,8 @@ class Event:
         if not (self.timing and end_event.timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         assert self._seen is not None
+        from tilewright.frontends.benchmarks import between
+
         return between(self._seen, range(self._launches, end_event._launches))
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from tilewright.frontends.benchmarks import do_bench
+import triton
+
 from tilewright.frontends.triton.driver import KernelLauncher, Utilities
+from tilewright.ground.native import store
 from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
 
 _SOURCE, _CHOICE = "triton.compiler.compiler", "triton.runtime.driver"
+_CACHE = "triton.runtime.cache"
 _DRIVER, _COMPILER = "triton.backends.nvidia.driver", "triton.backends.nvidia.compiler"
 
 
@@ -23,12 +28,21 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield _DRIVER, "CudaLauncher", KernelLauncher
     yield _DRIVER, "CudaDriver.is_active", staticmethod(lambda: True)
     yield from _no_driver_yet()
-    yield from (("triton.testing", name, do_bench) for name in ("do_bench", "do_bench_cudagraph"))
+    yield from (("triton.testing", name, _do_bench) for name in ("do_bench", "do_bench_cudagraph"))
     yield _COMPILER, "CUDABackend.add_stages", _stages(importlib.import_module(_COMPILER).CUDABackend.add_stages)
     compiler = importlib.import_module(_SOURCE)
     yield _SOURCE, "ASTSource.hash", _by_file(compiler.ASTSource.hash)
     yield _SOURCE, "CompiledKernel._init_handles", _loaded(compiler.CompiledKernel._init_handles)
+    if hasattr(importlib.import_module(_CACHE), "triton_key"):
+        yield _CACHE, "triton_key", _of_installed_files
     yield _COMPILER, "CUDABackend.hash", lambda backend: f"tilewright-{backend.target.arch}"
+
+
+def _do_bench(*given: Any, **named: Any) -> Any:
+    """Replaces Triton's: what it needs is loaded when a program measures."""
+    from tilewright.frontends.benchmarks import do_bench
+
+    return do_bench(*given, **named)
 
 
 def _no_driver_yet() -> Iterator[Row]:
@@ -39,6 +53,21 @@ def _no_driver_yet() -> Iterator[Row]:
         yield from ((_CHOICE, name, proxy) for name in ("driver.default", "driver.active"))
     else:
         yield from ((_CHOICE, name, None) for name in ("driver._default", "driver._active"))
+
+
+@functools.cache
+def _of_installed_files() -> str:
+    """Replaces the part of Triton's keys that names its code: sizes and times of its files, not 200 MB of bytes.
+
+    A time of change (`ctime`) cannot be set by an installer, so another release or an edited file has another key.
+    """
+    root, found = Path(triton.__file__).parent, []
+    for folder, _, names in os.walk(root):
+        if not folder.endswith("__pycache__"):
+            paths = (Path(folder, name) for name in sorted(names))
+            found += [(str(path.relative_to(root)), path.stat()) for path in paths]
+    files = (f"{name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}" for name, status in sorted(found))
+    return f"{triton.__version__}-{store.digest(*files)}"
 
 
 def _by_file(original: Callable[[Any], str]) -> Callable[[Any], str]:
