@@ -57,7 +57,7 @@ def _no_driver_yet() -> Iterator[Row]:
 
 @functools.cache
 def _of_installed_files() -> str:
-    """Replaces the part of Triton's keys that names its code: sizes and times of its files, not 200 MB of bytes.
+    """Replaces the part of Triton's keys that names its code: sizes and times of its files, not 500 MB of bytes.
 
     A time of change (`ctime`) cannot be set by an installer, so another release or an edited file has another key.
     """
