@@ -180,6 +180,8 @@ class LaunchRequest:
     @property
     def program(self) -> Program:
         """The kernel; a Python kernel is specialised for the arguments."""
+        if isinstance(self.kernel, Program):
+            return self.kernel
         return program_for(self.kernel, self.args, self.cc)
 
     def check_options(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -52,6 +53,7 @@ _DRIVERS: Mapping[str, str] = MappingProxyType({"cudaErrorInvalidDeviceFunction"
 #: Calls that also work in a broken context.
 _ALWAYS = frozenset("cudaGetLastError cudaPeekAtLastError cudaDeviceReset".split())
 _RESULTS = ("cudaError_t", "CUresult")
+_LAUNCH = "cudaLaunchKernel"
 #: Name prefixes of calls that wait for all streams, unless the name ends with `Async`.
 #: Source: CUDA C++ Programming Guide, "Implicit Synchronization".
 _WAIT_FOR_ALL = ("cudaMalloc", "cudaFree", "cudaHost", "cuMemAlloc", "cuMemFree", "cuMemHost")
@@ -64,6 +66,20 @@ def _performed(caller: Caller, name: str, given: Sequence[Any]) -> int:
     versions = _CALLS[name]
     versions[len(given) if len(given) in versions else max(versions)](caller.gpu, given)
     return 0
+
+
+@contextmanager
+def _host(caller: Caller) -> Iterator[None]:
+    """Perform a call of a program in the body."""
+    gpu = caller.gpu
+    with gpu.call():
+        outer, gpu.host = gpu.host, caller
+        if not gpu.contexts:
+            gpu.contexts.append(PRIMARY)
+        try:
+            yield
+        finally:
+            gpu.host = outer
 
 
 class Answers:
@@ -79,15 +95,21 @@ class Answers:
             given = function.arguments(words)
         except (IndexError, struct.error):
             raise EndedConnection(f"call {number:,} with {len(words):,} bytes, which is none") from None
-        gpu = caller.gpu
-        with gpu.call():
-            outer, gpu.host = gpu.host, caller
-            if not gpu.contexts:
-                gpu.contexts.append(PRIMARY)
+        with _host(caller):
+            return self._result(caller, function, given)
+
+    def launched(self, caller: Caller, work: Callable[[], None]) -> None:
+        """Make a launch that has no answer; a device that an earlier one has broken makes none."""
+        with _host(caller):
+            if caller.gpu.broken:
+                return
             try:
-                return self._result(caller, function, given)
-            finally:
-                gpu.host = outer
+                work()
+            except EndedConnection:
+                raise
+            except Exception as error:
+                code = _noted(caller.runtime, error, _LAUNCH)
+                self._kept(caller, _LAUNCH, errors.code_of(_own(_LAUNCH, code)))
 
     def _result(self, caller: Caller, function: Function, given: Sequence[Any]) -> int:
         """The value that a call returns: an error, except for the compiler's own calls.
@@ -101,7 +123,10 @@ class Answers:
         try:
             if name.startswith(_WAIT_FOR_ALL) and not name.endswith("Async") and caller.gpu.outstanding.pending:
                 caller.gpu.outstanding.all_done()
-            return _performed(caller, name, given)
+            result = _performed(caller, name, given)
+            if name == _LAUNCH:
+                caller.give_ticket()
+            return result
         except EndedConnection:
             raise
         except Exception as error:

@@ -34,6 +34,24 @@ struct Thread {
     }
 };
 
+// A launch that succeeded, of which others that differ in values alone need no answer.
+struct Ticket {
+    const void *function;
+    dim3 grid, block;
+    size_t shared;
+    void *stream;
+    uint64_t number;
+    uint32_t count, sizes[TW_MOST_WORDS];
+
+    bool is_like(const Ticket &other) const {
+        return function == other.function && stream == other.stream && shared == other.shared &&
+               !memcmp(&grid, &other.grid, sizeof grid) && !memcmp(&block, &other.block, sizeof block);
+    }
+};
+
+inline Ticket tickets_[TW_MOST_TICKETS], asked_;
+inline int tickets_left_; // how many of them hold: none after calls that may change what a launch means
+inline int connections_;  // with a second thread, every launch waits for its answer, which keeps the order of both
 inline bool older_; // the program was built for CUDA 12 or 11, whose calls differ
 inline thread_local Thread thread_;
 inline Arena arena_;
@@ -134,6 +152,7 @@ inline void connect() {
     map_memory(descriptor, arena);
     thread_.socket = ends[0];
     thread_.process = getpid();
+    __atomic_add_fetch(&connections_, 1, __ATOMIC_SEQ_CST);
 }
 
 inline void share(void *at, uint64_t offset, uint64_t size) {
@@ -159,6 +178,15 @@ inline void move_rows(const tw_head &head) {
     for (uint64_t row = 0; row < head.d; row++) memmove(target + row * steps[0], source + row * steps[1], head.c);
 }
 
+// Keeps a ticket for launches like the one that was asked for.
+inline void keep_ticket(const tw_head &head) {
+    Ticket ticket = asked_;
+    ticket.number = head.a, ticket.count = (uint32_t)head.b;
+    receive_all(ticket.sizes, ticket.count * sizeof *ticket.sizes);
+    if (__atomic_load_n(&connections_, __ATOMIC_SEQ_CST) == 1 && tickets_left_ < TW_MOST_TICKETS)
+        tickets_[tickets_left_++] = ticket;
+}
+
 inline void answer(const void *data, uint64_t size) {
     send_all(data, size);
 }
@@ -176,6 +204,7 @@ inline uint64_t serve() {
         case TW_MOVE: memmove(a, b, head.c); break;
         case TW_SET: memset(a, (int)head.b, head.c); break;
         case TW_ROWS: move_rows(head); break;
+        case TW_TICKET: keep_ticket(head); break;
         case TW_SHARE: share(a, head.b, head.c); break;
         case TW_UNSHARE: unshare(a, head.b); break;
         case TW_TEXT: {
@@ -217,6 +246,34 @@ struct Words {
         count += taken;
     }
 };
+
+// Sends a launch that has a ticket, and does not wait; false if it has none.
+inline bool launched(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream) {
+    if (thread_.socket < 0 || thread_.process != getpid() || __atomic_load_n(&connections_, __ATOMIC_SEQ_CST) != 1)
+        return false;
+    asked_ = {function, grid, block, shared, stream};
+    for (int at = 0; at < tickets_left_; at++) {
+        const Ticket &ticket = tickets_[at];
+        if (!ticket.is_like(asked_)) continue;
+        struct {
+            uint32_t message, count;
+            uint64_t values[TW_MOST_WORDS];
+        } packet = {TW_LAUNCHED, 1, {ticket.number}};
+        for (uint32_t i = 0; i < ticket.count; i++) {
+            if (!arguments || !arguments[i]) return false;
+            memcpy(packet.values + packet.count, arguments[i], ticket.sizes[i]);
+            packet.count += (ticket.sizes[i] + 7) / 8;
+        }
+        send_all(&packet, 8 + 8 * packet.count);
+        return true;
+    }
+    return false;
+}
+
+// Before calls that may change what a launch means, such as the start of a capture.
+inline void end_tickets() {
+    tickets_left_ = 0;
+}
 
 template <class... T> uint64_t call(uint32_t number, const T &...arguments) {
     if (thread_.socket < 0 || thread_.process != getpid()) connect();

@@ -27,7 +27,7 @@ _FUNCTION = re.compile(r"([\w\s*]+?)\b(?:CUDARTAPI|CUDAAPI)\s+(\w+)\s*\(([^()]*(
 _DEFAULT = re.compile(r"__dv\([^()]*\)|=.*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Function:
     """A function of the API."""
 
@@ -35,17 +35,22 @@ class Function:
     returns: str  #: The type in C.
     parameters: tuple[tuple[str, str], ...]  #: Type and name of each.
 
-    @property
+    @functools.cached_property
     def layout(self) -> struct.Struct:
         """The format of its argument words."""
         return struct.Struct("<" + "".join(_KINDS.get(kind, "Q") for kind, _ in self.parameters))
+
+    @functools.cached_property
+    def _counts(self) -> tuple[int, ...]:
+        """How many values each argument has."""
+        kinds = (_KINDS.get(kind, "") for kind, _ in self.parameters)
+        return tuple(int(kind[0]) if kind[:1].isdigit() else 1 for kind in kinds)
 
     def arguments(self, words: bytes) -> list[Any]:
         """The arguments of a call; a structure is a tuple."""
         given: list[Any] = []
         values = iter(self.layout.unpack(words))
-        for kind, _ in self.parameters:
-            count = int(re.match(r"\d*", _KINDS.get(kind, ""))[0] or 1)  # type: ignore[index]
+        for count in self._counts:
             given.append(next(values) if count == 1 else tuple(next(values) for _ in range(count)))
         return given
 

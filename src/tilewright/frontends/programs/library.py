@@ -34,6 +34,12 @@ _OLDER = {
     "cudaGetDeviceProperties": "return cudaGetDeviceProperties_v2(a0, a1);",
     "cudaGraphAddDependencies": "a4 = (size_t)a3, a3 = nullptr;",
 }
+#: Calls after which a launch that was accepted is accepted again, so it needs no answer.
+_KEEPS_TICKETS = frozenset(
+    "cudaDeviceSynchronize cudaStreamSynchronize cudaGetLastError cudaPeekAtLastError cudaMalloc cudaFree "
+    "cudaMallocAsync cudaFreeAsync cudaMemcpy cudaMemcpyAsync cudaMemset cudaMemsetAsync cudaGetDevice "
+    "cudaEventCreate cudaEventRecord cudaEventSynchronize cudaEventQuery cudaEventElapsedTime cudaStreamQuery".split()
+)
 _VERSIONED = re.compile(r"#define\s+(cu\w+)\s+(?:__CUD\w+\()?(cu\w+_v\d+)\b")
 _PER_THREAD = re.compile(r"#define\s+(cuda\w+|cu\w+)\s+_{1,2}CUD\w*_API_(PT[DS][SZ])\(", re.MULTILINE)
 
@@ -151,6 +157,10 @@ def _stub(number: int, function: Function) -> str:
     declared = ", ".join(f"{kind} a{at}" for at, (kind, _) in enumerate(function.parameters))
     given = "".join(f", a{at}" for at in range(len(function.parameters)))
     body = f"tilewright::call({number}{given})"
+    if function.name == "cudaLaunchKernel":
+        body = f"(tilewright::launched(a0, a1, a2, a3, a4, a5) ? 0 : {body})"
+    elif function.name not in _KEEPS_TICKETS:
+        body = f"(tilewright::end_tickets(), {body})"
     older = f"if (tilewright::older_) {{ {_OLDER[function.name]} }} " if function.name in _OLDER else ""
     result = f"{body};" if function.returns == "void" else f"return ({function.returns}){body};"
     return f'extern "C" {function.returns} {function.name}({declared or "void"}) {{ {older}{result} }}'

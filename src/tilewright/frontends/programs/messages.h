@@ -4,15 +4,19 @@
 
 #include <stdint.h>
 
-// What the program sends: a call, or the result of a function that it was asked to call.
+// What the program sends: a call, the result of a function that it was asked to call, or a launch, which has no answer:
+// the number of a ticket that TW_TICKET gave, and the values of the parameters, each in whole words.
 enum tw_message {
     TW_CALLED = 1,
     TW_ANSWERED = 2,
+    TW_LAUNCHED = 3,
 };
 
 enum tw_sizes {
     // Most words of a message.
     TW_MOST_WORDS = 48,
+    // Most tickets at once.
+    TW_MOST_TICKETS = 64,
 };
 
 // What the process of the simulated GPU asks the program to do during a call.
@@ -28,6 +32,9 @@ enum tw_request {
     TW_UNSHARE = 8,
     TW_TEXT = 9,
     TW_ROWS = 10,
+    // A launch like the present one needs no answer from now on: a ticket's number, and the number of parameters,
+    // whose sizes follow in words of 4 bytes.
+    TW_TICKET = 11,
 };
 
 // The start of each request.

@@ -77,13 +77,31 @@ class Served:
                     elif isinstance(key.data, Caller):
                         self._answer(key.data)
                     elif process.poll() is not None:
+                        if not process.returncode:
+                            self._finish()
                         return process.returncode
         finally:
             self._selector.unregister(watch)
             os.close(watch)
 
+    def _callers(self) -> list[Caller]:
+        return [key.data for key in self._selector.get_map().values() if isinstance(key.data, Caller)]
+
+    def _finish(self) -> None:
+        """Make the launches that a program did not wait for."""
+        for caller in self._callers():
+            while caller.has_come():
+                if not self._answer(caller):
+                    break
+
     def _connect(self) -> None:
-        """Connect a thread of the program, and send it the device memory."""
+        """Connect a thread of the program, and send it the device memory.
+
+        What other threads have sent comes first: it may be launches that this thread knows of.
+        """
+        for caller in self._callers():
+            if caller.has_come():
+                self._answer(caller)
         _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
         for descriptor in descriptors:
             try:
@@ -110,14 +128,17 @@ class Served:
             self._runtimes[process] = Runtime(self._gpu, process, report=report)
         return self._runtimes[process]
 
-    def _answer(self, caller: Caller) -> None:
+    def _answer(self, caller: Caller) -> bool:
+        """Answer the calls that have come; False if the connection has ended."""
         try:
             caller.serve()
+            return True
         except EndedConnection as ended:
             if str(ended):
                 report(f"a connection of the program is closed, which sent {ended}")
             self._selector.unregister(caller.channel)
             caller.channel.close()
+            return False
 
 
 def report(text: str) -> None:

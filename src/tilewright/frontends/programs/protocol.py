@@ -7,12 +7,15 @@ are sent together with the result.
 
 from __future__ import annotations
 
+import itertools
 import mmap
+import select
 import socket
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tilewright.frontends.programs.runtime import Runtime
 from tilewright.ground.native.header import header
@@ -27,7 +30,11 @@ if TYPE_CHECKING:
     from tilewright.simulate.device.modules import Kernel
 
 _NUMBERS = header(Path(__file__).with_name("messages.h")).numbers
-_CALLED, _ANSWERED, _MOST_WORDS = (_NUMBERS[f"TW_{name}"] for name in ("CALLED", "ANSWERED", "MOST_WORDS"))
+_CALLED, _ANSWERED, _LAUNCHED, _MOST_WORDS = (
+    _NUMBERS[f"TW_{name}"] for name in ("CALLED", "ANSWERED", "LAUNCHED", "MOST_WORDS")
+)
+#: Bytes that are received at once: many launches, which come without waiting for each other.
+_MOST_RECEIVED = 1 << 16
 #: Requests that have no answer are sent at the latest when they are so many bytes.
 _MOST_WAITING = 1 << 20
 #: The most that a call reads of the program's memory: a fat binary is not larger.
@@ -40,10 +47,31 @@ class EndedConnection(Exception):  # noqa: N818  # no error: a thread of the pro
     """The program's side of the connection is closed; or a text says what it sent that `client.hpp` does not send."""
 
 
-class Caller(Host):
-    """One thread of a program; `answer` computes the result of a call from its number and words."""
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A launch that was accepted, of which others differ in the values of parameters alone."""
 
-    def __init__(self, channel: socket.socket, runtime: Runtime, answer: Callable[[Caller, int, bytes], int]) -> None:
+    stream: int
+    config: LaunchConfig
+    kernel: Kernel
+    places: tuple[tuple[int, int], ...]  #: Where the value of each parameter starts and ends in a message.
+    end: int  #: Bytes of the message's words.
+
+
+class Answering(Protocol):
+    """Performs a program's calls."""
+
+    def __call__(self, caller: Caller, number: int, words: bytes) -> int:
+        """The result of a call, by its number and words."""
+
+    def launched(self, caller: Caller, work: Callable[[], None]) -> None:
+        """Make a launch that has no answer: its error waits for a later call."""
+
+
+class Caller(Host):
+    """One thread of a program; `answer` performs its calls."""
+
+    def __init__(self, channel: socket.socket, runtime: Runtime, answer: Answering) -> None:
         super().__init__()
         self.channel = channel
         self.runtime = runtime  #: State of its process on the simulated GPU.
@@ -51,6 +79,11 @@ class Caller(Host):
         self.last_error = 0  #: The error that `cudaGetLastError` returns next; 0 for none.
         self._answer = answer
         self._out = bytearray()
+        self._come = b""  # received and not yet read, from `_at` on
+        self._at = 0
+        self._made: tuple[int, LaunchConfig, Kernel] | None = None  # the launch of the present call
+        self._tickets: dict[int, Ticket] = {}
+        self._numbers: dict[Any, int] = {}  # of tickets, by what they are for
 
     @property
     def gpu(self) -> SimulatedGpu:
@@ -68,16 +101,50 @@ class Caller(Host):
         return self.runtime.loaded
 
     def serve(self) -> None:
-        """Answer one call.
+        """Answer the calls that have come.
 
         Raises EndedConnection: the thread has ended, or what came is no call.
         """
-        message, words = self._message(socket.MSG_DONTWAIT)
-        if message != _CALLED:
-            raise EndedConnection("an answer to no question")
-        self._call(words)
+        while True:
+            message, words = self._message(socket.MSG_DONTWAIT)
+            if message == _LAUNCHED:
+                self._launched(words)
+            elif message == _CALLED:
+                self._call(words)
+            else:
+                raise EndedConnection("an answer to no question")
+            if self._at == len(self._come):
+                return
+
+    def _launched(self, words: bytes) -> None:
+        """Make a launch that has a ticket."""
+        ticket = self._tickets.get(int.from_bytes(words[:8], "little"))
+        if ticket is None or len(words) != ticket.end:
+            raise EndedConnection("a launch without a ticket")
+        values = [words[start:end] for start, end in ticket.places]
+        self._answer.launched(self, lambda: self.launch(self.gpu, ticket.stream, ticket.config, ticket.kernel, values))
+
+    def give_ticket(self) -> None:
+        """Let the program make more launches like the one that it has just made, without waiting for an answer."""
+        made, self._made = self._made, None
+        if made is None:
+            return
+        stream, config, kernel = made
+        program = kernel.program
+        sizes = [parameter.bytes for parameter in program.parameters]
+        starts = list(itertools.accumulate((-(-size // 8) * 8 for size in sizes), initial=8))
+        # The output of kernels that print comes with an answer.
+        if starts[-1] > 8 * _MOST_WORDS or program.prints or program.launches_kernels:
+            return
+        key = stream, config, kernel
+        number = self._numbers.setdefault(key, len(self._numbers))
+        places = tuple((start, start + size) for start, size in zip(starts, sizes, strict=False))
+        self._tickets[number] = Ticket(stream, config, kernel, places, starts[-1])
+        self._ask("TICKET", number, len(sizes))
+        self._out += struct.pack(f"<{len(sizes)}I", *sizes)
 
     def _call(self, words: bytes) -> None:
+        self._made = None
         result = self._answer(self, int.from_bytes(words[:8], "little"), words[8:])
         self._ask("RETURN", result)
         self._flush()
@@ -219,6 +286,8 @@ class Caller(Host):
             if error.code not in STICKY:
                 raise
             self.runtime.failed(error)
+        else:
+            self._made = stream, config, kernel
 
     # -- bytes --------------------------------------------------------------------------------------------------
 
@@ -243,8 +312,12 @@ class Caller(Host):
         return self._received(size_bytes)
 
     def _received(self, size_bytes: int) -> bytes:
-        data = bytearray(size_bytes)
-        view, at = memoryview(data), 0
+        held = self._come[self._at : self._at + size_bytes]
+        self._at += len(held)
+        if len(held) == size_bytes:
+            return held
+        data = bytearray(held.ljust(size_bytes, b"\0"))
+        view, at = memoryview(data), len(held)
         while at < size_bytes:
             try:
                 got = self.channel.recv_into(view[at:])
@@ -257,14 +330,35 @@ class Caller(Host):
 
     def _message(self, flags: int) -> tuple[int, bytes]:
         """A message, which its sender sent at once; without the flag `MSG_DONTWAIT` it may still come."""
+        if self._at == len(self._come):
+            self._receive(flags)
+        elif not self._is_whole():  # the rest of what its sender sent is there
+            self._receive(socket.MSG_DONTWAIT)
+        if not self._is_whole():
+            raise EndedConnection("a message that is none")
+        message, count = _MESSAGE.unpack_from(self._come, self._at)
+        return message, self._received(_MESSAGE.size + 8 * count)[_MESSAGE.size :]
+
+    def _receive(self, flags: int) -> None:
+        """Receive what has come, behind what is not yet read."""
         try:
-            packet = self.channel.recv(_MESSAGE.size + 8 * _MOST_WORDS, socket.MSG_PEEK | flags)
+            packet = self.channel.recv(_MOST_RECEIVED, flags)
         except OSError as error:
             raise EndedConnection from error
         if not packet:
             raise EndedConnection
-        message, count = _MESSAGE.unpack_from(packet.ljust(_MESSAGE.size, b"\0"))
-        size_bytes = _MESSAGE.size + 8 * count
-        if message not in (_CALLED, _ANSWERED) or not 0 < count <= _MOST_WORDS or len(packet) < size_bytes:
-            raise EndedConnection("a message that is none")
-        return message, self._received(size_bytes)[_MESSAGE.size :]
+        self._come, self._at = self._come[self._at :] + packet, 0
+
+    def has_come(self) -> bool:
+        """Whether something has come, or the connection has ended."""
+        return bool(select.select([self.channel], [], [], 0)[0])
+
+    def _is_whole(self) -> bool:
+        """Whether a whole message is there."""
+        there = len(self._come) - self._at
+        if there < _MESSAGE.size:
+            return False
+        message, count = _MESSAGE.unpack_from(self._come, self._at)
+        if not (_CALLED <= message <= _LAUNCHED and 0 < count <= _MOST_WORDS):
+            return False
+        return there >= _MESSAGE.size + 8 * int(count)

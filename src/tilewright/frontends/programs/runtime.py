@@ -25,6 +25,7 @@ class Module:
 
     parts: list[bytes] = field(repr=False)  #: Fat binaries; several with separate compilation.
     gpu: SimulatedGpu
+    kernels: dict[str, Kernel] = field(default_factory=dict)
     managed: dict[str, int] = field(default_factory=dict)  #: Variable -> where the program keeps its address.
 
     @functools.cached_property
@@ -69,10 +70,12 @@ class Runtime:
         if function not in self.functions:
             raise DriverError("cudaErrorInvalidDeviceFunction")
         module, name = self.functions[function]
-        entries = {entry.name for entry in module.code.library.module.entries}
-        if name not in entries:
-            raise DriverError("cudaErrorInvalidDeviceFunction")
-        return Kernel(module.code, name)
+        kernel = module.kernels.get(name)
+        if kernel is None:
+            if name not in {entry.name for entry in module.code.library.module.entries}:
+                raise DriverError("cudaErrorInvalidDeviceFunction")
+            kernel = module.kernels[name] = Kernel(module.code, name)
+        return kernel
 
     def variable(self, symbol: int) -> tuple[int, int]:
         """Device address and size of a variable, by its address in the program.

@@ -9,7 +9,6 @@ Source: PyTorch, "Extending PyTorch", sections on `__torch_function__` and `__to
 from __future__ import annotations
 
 import ctypes
-import itertools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +17,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils import _pytree
 
 from tilewright.frontends.torch import operators
 from tilewright.frontends.torch.captured import UNSET, captured
-from tilewright.frontends.torch.devices import CUDA, is_traced, marked, refuse_mixed, require_only_gpu, require_working
+from tilewright.frontends.torch.devices import (
+    CUDA,
+    is_traced,
+    marked,
+    refuse_mixed,
+    require_only_gpu,
+    require_working,
+    tensors_of,
+    with_tensors,
+)
 from tilewright.frontends.torch.products import Product
 from tilewright.simulate.device.allocations import cuMemHostAlloc
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
@@ -203,11 +210,11 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         in_place = torch.Tag.inplace_view in operation.tags
         if gpu.capturing is not None and not (operation.is_view or (in_place and operation.name() != "aten::resize_")):
             return captured(gpu.capturing, operation, args, kwargs, _unset)
-        given = {id(one.elements): one for one in _tensors((args, kwargs)) if isinstance(one, DeviceTensor)}
+        given = {id(one.elements): one for one in tensors_of((args, kwargs)) if isinstance(one, DeviceTensor)}
         if kwargs.get("device") is not None and kwargs["device"].type != "meta":
             require_only_gpu(kwargs["device"])
             kwargs = {**kwargs, "device": torch.device("cpu")}
-        plain_args, plain_kwargs = _pytree.tree_map(_elements, (tuple(args), kwargs))
+        plain_args, plain_kwargs = with_tensors(_elements, (tuple(args), kwargs))
         product = Product.of(operation, plain_args, plain_kwargs, gpu.record)
         if product is not None and any(observer.leaves_out for observer in gpu.observers):
             return _left_out(gpu, product)
@@ -226,7 +233,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             for one in written:
                 one.elements = one.elements.clone()  # in memory of the host, which can grow
                 given[id(one.elements)] = one
-            again = _pytree.tree_map(_elements, (tuple(args), kwargs))  # kept: `given` has their numbers
+            again = with_tensors(_elements, (tuple(args), kwargs))  # kept: `given` has their numbers
             results = _done(operation, *again)
         for one in written:
             _follow(one)
@@ -236,24 +243,24 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         unset = operation.overloadpacket.__name__ in UNSET
 
         def on_device(one: Any) -> Any:
-            if not isinstance(one, torch.Tensor) or isinstance(one, DeviceTensor) or one.is_meta:
+            if isinstance(one, DeviceTensor) or one.is_meta:
                 return one
             known = given.get(id(one))
             return on_gpu(one, unset=unset) if known is None else known
 
-        return _pytree.tree_map(on_device, results)
+        return with_tensors(on_device, results)
 
 
 def _autocast(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call a function with the dtypes of `torch.autocast("cuda")`: products as the CPU's autocast makes them."""
     if function.__name__ in _IN_FLOAT32:
-        args, kwargs = _pytree.tree_map(_widened, (tuple(args), kwargs))
+        args, kwargs = with_tensors(_widened, (tuple(args), kwargs))
     with torch.autocast("cpu", torch.get_autocast_dtype("cuda")):
         return function(*args, **kwargs)
 
 
 def _widened(one: Any) -> Any:
-    return one.float() if isinstance(one, torch.Tensor) and one.dtype in _HALVES else one
+    return one.float() if one.dtype in _HALVES else one
 
 
 #: Its name in torch's messages, as for tensors on any GPU.
@@ -435,10 +442,6 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
     return found
 
 
-def _tensors(given: Any) -> Iterator[torch.Tensor]:
-    return (one for one in _pytree.tree_leaves(given) if isinstance(one, torch.Tensor))
-
-
 def _elements(one: Any) -> Any:
     return one.elements if isinstance(one, DeviceTensor) else one
 
@@ -446,10 +449,10 @@ def _elements(one: Any) -> Any:
 def _done(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """The CPU's result of an operation, in float32 if a GPU accumulates in float32 and the CPU does not."""
     again = _SUMMED_IN_FLOAT.get(operation.overloadpacket.__name__, 0)
-    halves = [one.dtype for one in _tensors(args) if _is_half(one)] if again else []
+    halves = [one.dtype for one in tensors_of(args) if one.dtype in _HALVES] if again else []
     if not halves:
         return _on_host(operation, args, kwargs)
-    made = operation(*_pytree.tree_map(lambda one: one.float() if _is_half(one) else one, args), **kwargs)
+    made = operation(*with_tensors(_widened, args), **kwargs)
     return tuple(one.to(halves[0]) if at < again and one is not None else one for at, one in enumerate(made))
 
 
@@ -469,16 +472,12 @@ def _on_host(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         ) from error
 
 
-def _is_half(one: Any) -> bool:
-    return isinstance(one, torch.Tensor) and one.dtype in _HALVES
-
-
 def _written(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[DeviceTensor]:
     """The device tensors that an operation changes, by its schema."""
     for at, argument in enumerate(operation._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             one = args[at] if at < len(args) else kwargs.get(argument.name)
-            yield from (x for x in itertools.chain(_tensors(one)) if isinstance(x, DeviceTensor))
+            yield from (x for x in tensors_of(one) if isinstance(x, DeviceTensor))
 
 
 def factory(name: str) -> Callable[..., DeviceTensor]:

@@ -9,6 +9,7 @@ Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`); CUDA C++ Programm
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,11 +100,11 @@ def marshal(
             values.append(_c_value(kernel, argument, parameters[len(values)], arg, address))
         else:
             values += _numba_values(kernel, argument, arg, address)
-    sizes = [parameter.bytes for parameter in parameters]
-    if [len(value) for value in values] != sizes:
+    got, sizes = list(map(len, values)), [parameter.bytes for parameter in parameters]
+    if got != sizes:
         raise LaunchError(
-            f"{kernel}: the arguments' sizes must be its parameters' {sizes} bytes (got {[len(v) for v in values]}); "
-            "the argument types do not belong to this PTX"
+            f"{kernel}: the arguments' sizes must be its parameters' {sizes} bytes (got {got}); the argument types do "
+            "not belong to this PTX"
         )
     return tuple(values)
 
@@ -111,10 +112,9 @@ def marshal(
 def _numba_values(kernel: str, argument: Argument, value: Any, address: AddressOf) -> list[bytes]:
     """The fields of one argument in Numba's convention."""
     if argument.kind == "array":
-        shape = _checked_array(kernel, argument, value)
-        items = int(np.prod(shape.shape, dtype=np.int64))
-        fields = [0, 0, items, shape.dtype.itemsize, address(value), *shape.shape, *shape.strides]
-        return [_integer(field) for field in fields]
+        shape: Any = value if _fits(argument, value) else _checked_array(kernel, argument, value)
+        fields = (0, 0, math.prod(shape.shape), shape.dtype.itemsize, address(value), *shape.shape, *shape.strides)
+        return [(field & _MASK).to_bytes(8, "little") for field in fields]
     if argument.kind == "record":
         if getattr(value, "dtype", None) != np.dtype(argument.dtype):
             raise _mismatch(kernel, argument, value)
@@ -127,8 +127,20 @@ def _numba_values(kernel: str, argument: Argument, value: Any, address: AddressO
     return _scalar(kernel, argument, value)
 
 
+_MASK = 2**64 - 1
+
+
 def _integer(value: int) -> bytes:
-    return (int(value) & (2**64 - 1)).to_bytes(8, "little")
+    return (int(value) & _MASK).to_bytes(8, "little")
+
+
+def _fits(argument: Argument, value: Any) -> bool:
+    """Whether a NumPy array fits; other arrays, and what does not fit, are for :func:`_checked_array`."""
+    if type(value) is not np.ndarray or value.ndim != argument.ndim or value.dtype != argument.dtype:
+        return False
+    flags = value.flags
+    layout = argument.layout == "A" or (flags.c_contiguous if argument.layout == "C" else flags.f_contiguous)
+    return bool(layout and (flags.writeable or not argument.writable))
 
 
 def _checked_array(kernel: str, argument: Argument, value: Any) -> ArrayShape:

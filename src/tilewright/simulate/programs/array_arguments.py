@@ -6,6 +6,7 @@ Arrays that share memory get one copy.
 from __future__ import annotations
 
 import abc
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -116,7 +117,10 @@ def strided(array: npt.NDArray[Any], shape: Sequence[int], strides: Sequence[int
 
 def span(array: npt.NDArray[Any]) -> tuple[int, int]:
     """Host addresses of an array's first byte and of the one after its last, with gaps between elements."""
-    low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data,) * 2
+    if array.flags.forc or not array.size:
+        start: int = array.__array_interface__["data"][0]
+        return start, start + array.nbytes
+    low, high = np.lib.array_utils.byte_bounds(array)
     return int(low), int(high)
 
 
@@ -158,7 +162,12 @@ class Region:
 def regions(arrays: Sequence[npt.NDArray[Any]]) -> list[Region]:
     """Group arrays by shared memory, in order of the first of each; an array that is passed twice counts once."""
     groups: list[list[npt.NDArray[Any]]] = []
-    for array in {id(array): array for array in arrays}.values():
+    different = {id(array): array for array in arrays}.values()
+    spans = [span(array) for array in different]
+    ordered = sorted(spans)
+    if all(low >= high for (_, high), (low, _) in itertools.pairwise(ordered)):
+        return [Region((one,), low, high - low, 0) for one, (low, high) in zip(different, spans, strict=True)]
+    for array in different:
         meets = [group for group in groups if any(shares(array, other) for other in group)]
         joined = [other for group in meets for other in group]
         if meets:

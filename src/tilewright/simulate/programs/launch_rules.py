@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,9 @@ def broken(
 
 def broken_extents(limits: LaunchLimits, grid: Extents, block: Extents) -> Iterator[Broken]:
     """The rules of extents that a launch breaks; of an empty one no other."""
+    if min(*grid, *block) >= 1 and math.prod(block) <= limits.threads_per_block:
+        if all(map(operator.le, (*grid, *block), (*limits.grid_extents, *limits.block_extents))):
+            return
     parts = (("grid", "blocks", grid, limits.grid_extents), ("block", "threads", block, limits.block_extents))
     for part, of, extents, _ in parts:
         for axis, extent in zip("xyz", extents, strict=True):

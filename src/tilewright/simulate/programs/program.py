@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -247,6 +249,22 @@ class Program:
         return tuple(found)
 
     @functools.cached_property
+    def classes(self) -> dict[Any, Any]:
+        """What launches keep for later ones: the `LaunchClass` of a launch, by the values that it depends on."""
+        return {}
+
+    @functools.cached_property
+    def _is_dense(self) -> bool:
+        """Whether each parameter begins where the one before ends."""
+        starts = itertools.accumulate((parameter.bytes for parameter in self.parameters), initial=0)
+        return all(map(operator.eq, self.offsets, starts))
+
+    @functools.cached_property
+    def prints(self) -> bool:
+        """Whether kernels of its module print."""
+        return "vprintf" in self.module.functions
+
+    @functools.cached_property
     def launches_kernels(self) -> bool:
         """Whether kernels of its module launch kernels."""
         return device_runtime.launches(self.module)
@@ -313,6 +331,8 @@ class Program:
 
     def pack(self, values: Sequence[bytes]) -> bytes:
         """Place the values from :meth:`marshal` in the layout of the parameter space, each aligned."""
+        if self._is_dense:
+            return b"".join(values)
         buffer = bytearray()
         for offset, value in zip(self.offsets, values, strict=True):
             buffer += bytes(offset - len(buffer)) + value

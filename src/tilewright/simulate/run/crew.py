@@ -162,6 +162,7 @@ class Shift:
 
     def __init__(self, context: Any, first: Resident, share: Share, quantum: int, printed: Any) -> None:
         self.context, self.share, self.printed = context, share, printed
+        self.first = first
         self.slots = [first]
         self.current = 0
         self._quantum = quantum

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.errors import KernelError, OutOfMemoryError
 from tilewright.ground.native.interrupts import DeferredSigint
@@ -60,6 +61,86 @@ _QUICK_PTX_CHARACTERS = 1 << 16
 _QUICK_STACK_BYTES = 4 << 20
 #: The bytes of fresh shared memory: a NaN as float32, -1 as int32.
 SHARED_FILL = 0xFF
+#: Words of a context record, and the number of each.
+_WORDS = state.CONTEXT_BYTES // 8
+_AT = {name: offset // 8 for name, offset in state.CONTEXT.items()}
+#: Shapes of launches that a kernel knows at once, and how many host threads' memory of one waits to be used again.
+_PLANS, _LEFT = 4, 2
+
+
+@functools.lru_cache(maxsize=4)
+def _function(address: int) -> Any:
+    """The scheduler as a function."""
+    return _RUN(address)
+
+
+class _Plan:
+    """What all launches of one kernel and shape have in common, and memory that they left to later ones."""
+
+    def __init__(self, execution: Execution) -> None:
+        job, launch, translation = execution.job, execution.launch, execution.job.ready.translation
+        self.order = order_of(execution.clusters, execution.warps, launch.seed, launch.part)
+        self._rules = state.tensor_rules(launch.gpu.compute_capability)
+        ways = self.order.ways if job.gives_way else 0
+        values = {
+            "tensor_rules": self._rules.ctypes.data,
+            "clusters": execution.clusters,
+            "order_factor": self.order.factor,
+            "order_shift": self.order.shift,
+            **dict(zip(("grid_x", "grid_y", "grid_z"), launch.grid, strict=True)),
+            **dict(zip(("cluster_x", "cluster_y", "cluster_z"), launch.cluster or (1, 1, 1), strict=True)),
+            "cluster_blocks": execution.cluster_blocks,
+            "warps": execution.warps,
+            "threads": execution.threads,
+            "warp_bytes": translation.warp_bytes,
+            "warp_order": self.order.warps.ctypes.data,
+            "points": translation.points,
+            "shared_bytes": job.shared_bytes,
+            "shared_fill": SHARED_FILL,
+            "reserved_offset": translation.layout.places.get(RESERVED, ("shared", 0))[1],
+            "reserved_bytes": translation.layout.sizes.get(RESERVED, 0),
+            "may_stall": int((translation.spins or bool(ways)) and execution.clusters > 1),
+            "ways": ways,
+            "ways_drawn": self.order.drawn,
+            "call_depth": launch.limits.call_depth,
+            "dynamic_shared_bytes": launch.shared_bytes,
+        }
+        self.words = [0] * _WORDS
+        for name, value in values.items():
+            self.words[_AT[name]] = value
+        self._left: list[tuple[Any, Resident]] = []
+
+    def leave(self, record: Any, memory: Resident) -> None:
+        """Keep a host thread's context record and memory for a later launch, if they are small."""
+        if memory.is_small and len(self._left) < _LEFT:
+            self._left.append((record, memory))
+
+    def taken(self) -> tuple[Any, Resident] | None:
+        """A context record, and memory as it was when new; None if none is left."""
+        try:
+            record, memory = self._left.pop()
+        except IndexError:
+            return None
+        record[_WORDS:] = 0
+        memory.renew()
+        return record, memory
+
+
+def _plan_of(execution: Execution) -> _Plan:
+    """The plan of a launch: of an earlier one, or made now."""
+    job, launch = execution.job, execution.launch
+    key = (
+        launch.grid, launch.block, launch.cluster, launch.seed, launch.part, launch.limits.call_depth,
+        launch.gpu.compute_capability, launch.shared_bytes, job.shared_bytes, job.gives_way,
+    )  # fmt: skip
+    plans: dict[Any, _Plan] = job.ready.plans
+    found = plans.get(key)
+    if found is None:
+        found = _Plan(execution)
+        if len(plans) >= _PLANS:
+            plans.clear()
+        plans[key] = found
+    return found
 
 
 class Execution:
@@ -73,7 +154,8 @@ class Execution:
         self.blocks, self.cluster_blocks = math.prod(launch.grid), math.prod(launch.cluster or ())
         self.clusters = self.blocks // self.cluster_blocks
         self.grid_barrier = GridBarrier(placed.memory, placed.workspace, self.blocks) if placed.workspace else None
-        self._order = order_of(self.clusters, self.warps, launch.seed, launch.part)
+        self._plan = _plan_of(self)
+        self._order = self._plan.order
         self._ways = self._order.ways if job.gives_way else 0
         self._resident = RESIDENT_MAX if ready.translation.spins else _GIVING_WAY
         if ready.translation.spins and self.blocks > RESIDENT_MAX:
@@ -89,9 +171,8 @@ class Execution:
         self._used_bytes = placed.memory.used_bytes
         self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
-        self._tensor_rules = state.tensor_rules(launch.gpu.compute_capability)
-        self._stop = np.zeros(1, np.int32)
-        self._next = np.full(1, self._first, np.uint64)
+        self._stop = ctypes.c_int32()
+        self._next = ctypes.c_uint64(self._first)
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
         translation = ready.translation
@@ -132,6 +213,8 @@ class Execution:
         shift = self._shift()
         if self._is_small():
             self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS // self.job.ready.translation.slowness))
+            if self._reuses and not shift.slots and self._failure is None:
+                self._plan.leave(shift.context, shift.first)
         elif self.workers > 1 and not self._waits_in_calls:
             self._run_crew(shift.pause_after(_ALONE_INSTRUCTIONS), 1, interrupt)
         if shift.slots and self._failure is None:
@@ -140,11 +223,23 @@ class Execution:
     def _shift(self) -> Shift:
         """A host thread's state, with the memory of its first cluster."""
         printed = np.zeros(PRINT_BYTES // 8, np.uint64) if self.job.ready.translation.prints else None
-        return Shift(self._context(printed), self._cluster_memory(), self.budget.share(), self._quantum, printed)
+        left = self._plan.taken() if self._reuses else None
+        if left is None:
+            record, memory = np.zeros(_WORDS + max(self._counter_count, 1), np.uint64), self._cluster_memory()
+        else:
+            record, memory = left
+            if self.grid_barrier is not None:
+                self.grid_barrier.entered(self.cluster_blocks)
+        return Shift(self._context(record, printed), memory, self.budget.share(), self._quantum, printed)
+
+    @property
+    def _reuses(self) -> bool:
+        """Whether a host thread may take over the memory of an earlier launch of this shape."""
+        return not (self.job.instruments or self.job.ready.translation.prints)
 
     def blocks_done(self) -> int:
         """A lower bound of the blocks that have ended: those that started, minus one cluster for each host thread."""
-        return max(0, min(int(self._next[0]), self.clusters) - self._first - self.workers) * self.cluster_blocks
+        return max(0, min(self._next.value, self.clusters) - self._first - self.workers) * self.cluster_blocks
 
     def stopped_by_hand(self) -> KernelError:
         """The place where Ctrl-C ended the launch, if a host thread reported one."""
@@ -189,10 +284,10 @@ class Execution:
                 while not done.wait(_POLL_SECONDS):
                     self._improve()
                     if interrupt.came or (self._deadline is not None and time.monotonic() > self._deadline):
-                        self._stop[0] = 1
+                        self._stop.value = 1
                     self._look_at_memory()
         except BaseException:  # stop every thread first: memory in use must not be released
-            self._stop[0] = 1
+            self._stop.value = 1
             for done in crew:
                 done.wait()
             raise
@@ -233,9 +328,9 @@ class Execution:
     def _work(self, shift: Shift) -> None:
         """Run blocks on this thread until none is left, or until the shift pauses, with slots left."""
         context, slots = shift.context, shift.slots
-        run = _RUN(host().runtime.addresses["tw_run"])
+        run, address = _function(host().runtime.addresses["tw_run"]), context.ctypes.data
         while True:
-            code = run(context.ctypes.data, slots[shift.current].address)
+            code = run(address, slots[shift.current].address)
             if code == state.FINISHED:
                 slots.pop(shift.current)
                 if self.grid_barrier is not None:
@@ -244,10 +339,8 @@ class Execution:
                     break
                 shift.current %= len(slots)
             elif code == state.STALLED:
-                if self.grid_barrier is not None and self.grid_barrier.is_stuck(
-                    int(self._next[0]) * self.cluster_blocks
-                ):
-                    self._stop[0] = 1
+                if self.grid_barrier is not None and self.grid_barrier.is_stuck(self._next.value * self.cluster_blocks):
+                    self._stop.value = 1
                     continue  # the block stops at once, and reports where it waits
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
@@ -255,7 +348,7 @@ class Execution:
                 found = self._diagnosis.fault(code, context, slots[shift.current].records, shift.prints())
                 self._fail(found, slots[shift.current])
                 break
-            if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
+            if self._stop.value or not shift.may_go_on(self._asked_to_stop):
                 self._fail(self._diagnosis.stopped(shift.block_at_work(), context))
                 break
             if shift.paused:
@@ -263,7 +356,8 @@ class Execution:
         with self._lock:
             shift.share.close(shift.spent)
             self.warp_instructions += shift.spent
-            self._counters += self._thread_counters(context)
+            if self._counter_count:
+                self._counters += self._thread_counters(context)
             if self._printout is not None:
                 self._printout.add(shift.prints(), shift.lost_lines, self.launch.name)
 
@@ -275,61 +369,35 @@ class Execution:
 
     def _next_slot(self, slots: list[Resident], current: int) -> int:
         """The cluster to go on with when one stalls: a fresh one if there are any, else the next in turn."""
-        if current == len(slots) - 1 and len(slots) < self._resident and int(self._next[0]) < self.clusters:
+        if current == len(slots) - 1 and len(slots) < self._resident and self._next.value < self.clusters:
             slots.append(self._cluster_memory())
             return len(slots) - 1
         return (current + 1) % len(slots)
 
-    def _context(self, printed: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """A context record for one host thread; its counters come after it in the same array."""
-        translation = self.job.ready.translation
-        words = state.CONTEXT_BYTES // 8
-        record = np.zeros(words + max(self._counter_count, 1), np.uint64)
-        order = self._order
-        host_address = self.placed.memory.host_address
-        values = {
-            "global_base": host_address,
-            "global_limit": self._used_bytes,
-            "module_base": self.placed.module_base,
-            "params": host_address + self.placed.params_address - state.GLOBAL_BASE,
-            "params_address": self.placed.params_address,
-            "counters": record.ctypes.data + state.CONTEXT_BYTES,
-            "observed_launch": self.observed.launch.ctypes.data,
-            "observed_initial": self.observed.initial.ctypes.data,
-            "observed_bytes": self.observed.initial.nbytes,
-            "tensor_rules": self._tensor_rules.ctypes.data,
-            "stop": self._stop.ctypes.data,
-            "next_cluster": self._next.ctypes.data,
-            "clusters": self.clusters,
-            "order_factor": order.factor,
-            "order_shift": order.shift,
-            "grid_x": self.launch.grid[0],
-            "grid_y": self.launch.grid[1],
-            "grid_z": self.launch.grid[2],
-            **dict(zip(("cluster_x", "cluster_y", "cluster_z"), self.launch.cluster or (1, 1, 1), strict=True)),
-            "cluster_blocks": self.cluster_blocks,
-            "quantum": self._quantum,
-            "warp_function": (self._turns or self._better or self.job.ready).address,
-            "warps": self.warps,
-            "threads": self.threads,
-            "warp_bytes": translation.warp_bytes,
-            "warp_order": order.warps.ctypes.data,
-            "points": translation.points,
-            "shared_bytes": self.job.shared_bytes,
-            "shared_fill": SHARED_FILL,
-            "reserved_offset": translation.layout.places.get(RESERVED, ("shared", 0))[1],
-            "reserved_bytes": translation.layout.sizes.get(RESERVED, 0),
-            "may_stall": int((translation.spins or bool(self._ways)) and self.clusters > 1),
-            "ways": self._ways,
-            "ways_drawn": order.drawn,
-            "call_depth": self.launch.limits.call_depth,
-            "dynamic_shared_bytes": self.launch.shared_bytes,
-            "grid_workspace": 0 if self.grid_barrier is None else self.grid_barrier.workspace,
-            "print_buffer": 0 if printed is None else printed.ctypes.data,
-            "print_bytes": 0 if printed is None else printed.nbytes,
-        }
-        for name, value in values.items():
-            record[state.CONTEXT[name] // 8] = value
+    def _context(self, record: npt.NDArray[np.uint64], printed: Any) -> npt.NDArray[np.uint64]:
+        """Fill a context record for one host thread; its counters come after it in the same array."""
+        placed, observed = self.placed, self.observed
+        host_address = placed.memory.host_address
+        words = self._plan.words.copy()
+        words[_AT["global_base"]] = host_address
+        words[_AT["global_limit"]] = self._used_bytes
+        words[_AT["module_base"]] = placed.module_base
+        words[_AT["params"]] = host_address + placed.params_address - state.GLOBAL_BASE
+        words[_AT["params_address"]] = placed.params_address
+        words[_AT["counters"]] = record.ctypes.data + state.CONTEXT_BYTES
+        words[_AT["stop"]] = ctypes.addressof(self._stop)
+        words[_AT["next_cluster"]] = ctypes.addressof(self._next)
+        words[_AT["quantum"]] = self._quantum
+        words[_AT["warp_function"]] = (self._turns or self._better or self.job.ready).address
+        if self.job.instruments:
+            words[_AT["observed_launch"]] = observed.launch.ctypes.data
+            words[_AT["observed_initial"]] = observed.initial.ctypes.data
+            words[_AT["observed_bytes"]] = observed.initial.nbytes
+        if self.grid_barrier is not None:
+            words[_AT["grid_workspace"]] = self.grid_barrier.workspace
+        if printed is not None:
+            words[_AT["print_buffer"]], words[_AT["print_bytes"]] = printed.ctypes.data, printed.nbytes
+        record[:_WORDS] = words
         self._contexts.append(record)
         return record
 
@@ -386,7 +454,7 @@ class Execution:
                 area = at_work.area_of(number_of(error.block, self.launch.grid))
                 for instrument, part in zip(self.job.instruments, self.observed.parts(area), strict=True):
                     instrument.failed(error, part)
-        self._stop[0] = 1
+        self._stop.value = 1
 
     @property
     def _diagnosis(self) -> Diagnosis:
@@ -394,7 +462,7 @@ class Execution:
         return Diagnosis(self.job, self.placed, self.budget, self.grid_barrier, self._deadline, self._turns is not None)
 
     def _asked_to_stop(self) -> bool:
-        return bool(self._stop[0])
+        return bool(self._stop.value)
 
     # -- results --------------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ from tilewright.simulate.translate.analysis.special import SMALL, SMALL_WIDE, La
 #: With a driver, shared memory of a block is a multiple of this, the most bytes of one access: compilers read the end
 #: of dynamic shared memory in whole vectors, because a GPU allocates it in larger pieces. Source: PTX ISA, 9.7.9.8.
 _VECTOR_BYTES = 16
+#: Classes of launches that a program knows at once, by the values of parameters.
+_MOST_CLASSES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,22 @@ def _checked_bytes(launch: Launch, layout: Layout) -> int:
 
 
 def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
-    """What the translation may assume of this launch."""
+    """What the translation may assume of this launch; kept with the program, because many launches are alike."""
+    facts = launch.arguments if launch.program.abi != "numba" else ()
+    dimensions = tuple([0 if fact.dtype is None else len(fact.shape) for fact in facts])
+    known = launch.program.classes
+    limits, seeded = launch.limits, launch.seed is not None
+    key = tuple(values), launch.block, launch.grid, launch.cluster, limits.stack_bytes, seeded, dimensions
+    found = known.get(key)
+    if found is None:
+        found = _new_class(launch, values, dimensions)
+        if len(known) >= _MOST_CLASSES:
+            known.clear()
+        known[key] = found
+    return found
+
+
+def _new_class(launch: Launch, values: Sequence[bytes], dimensions: tuple[int, ...]) -> LaunchClass:
     program = launch.program
     small: set[tuple[int, int]] = set()
     offsets = program.offsets
@@ -154,8 +171,7 @@ def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
     if program.abi == "numba":
         arrays = program.last_strides
     else:
-        facts = launch.arguments
-        arrays = _last_strides(tuple([0 if fact.dtype is None else len(fact.shape) for fact in facts]), len(offsets))
+        arrays = _last_strides(dimensions, len(offsets))
     for itemsize, stride in arrays:
         if values[itemsize] == values[stride]:
             strides.add((offsets[stride], int.from_bytes(values[stride], "little")))

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from tilewright.ground.native import secure_files, store
 from tilewright.ground.native.compiler import Library
@@ -47,6 +48,11 @@ class ReadyKernel:
     def address(self) -> int:
         """Host address of the warp function."""
         return self.library.addresses[self.translation.symbol]
+
+    @functools.cached_property
+    def plans(self) -> dict[Any, Any]:
+        """What executions keep for later ones, by the shape of the launch."""
+        return {}
 
     @functools.cached_property
     def calls(self) -> bool:

@@ -116,7 +116,7 @@ class OfCaller(Observer):
         except KernelError as error:
             error.results = self.results
             raise
-        return replace(run, results=self.results)
+        return replace(run, results=self.results) if run.results else run
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """The instruments, once."""

@@ -43,23 +43,33 @@ def _module_bytes(ptx: str, entry: str) -> int:
     return lay_out(module, _whole(module, module.functions[entry])).module_bytes
 
 
-def place_all(
-    module: tree.Module, memory: Allocations, allocate: Callable[[int], int], kernels: Sequence[tree.Function] = ()
-) -> int:
-    """Place the variables of a module's kernels, by default of all, in memory with their initial values.
+def place_all(module: tree.Module, memory: Allocations, allocate: Callable[[int], int]) -> int:
+    """Place the variables of a module's kernels in memory with their initial values.
 
     `allocate` allocates. Returns the address, 0 for no variables.
 
     Raises OutOfMemoryError: the host has less memory than they may fill.
     """
-    functions = kernels or module.entries or [tree.Function("", is_entry=True)]
+    functions = module.entries or [tree.Function("", is_entry=True)]
     size = max(lay_out(module, _whole(module, function)).module_bytes for function in functions)
+    base = _allocated(module, size, allocate)
+    for function in functions if size else ():
+        _write(memory, base, _initial(module, function, base))
+    return base
+
+
+def place_own(program: Program, memory: Allocations, allocate: Callable[[int], int]) -> int:
+    """Place the variables of a program's kernel as :func:`place_all` does, for one launch."""
+    base = _allocated(program.module, module_bytes(program), allocate)
+    if base:
+        _write(memory, base, _initial_of(program.ptx, program.entry, base))
+    return base
+
+
+def _allocated(module: tree.Module, size: int, allocate: Callable[[int], int]) -> int:
     if why := refused(size):
         raise OutOfMemoryError(f"{module.path}: the variables of a module take {size:,} bytes: {why}; declare less")
-    base = allocate(size) if size else 0
-    for function in functions if size else ():
-        _initialise(module, function, memory, base)
-    return base
+    return allocate(size) if size else 0
 
 
 def loaded(ptx: str, memory: Allocations) -> int:
@@ -98,9 +108,20 @@ def _whole(module: tree.Module, function: tree.Function) -> tree.Function:
     return function
 
 
-def _initialise(module: tree.Module, function: tree.Function, memory: Allocations, base: int) -> None:
+@bounded(64)
+def _initial_of(ptx: str, entry: str, base: int) -> list[tuple[int, bytes]]:
+    """The initial data of a kernel's variables, which may have addresses of each other."""
+    module = parsed(ptx)
+    return _initial(module, module.functions[entry], base)
+
+
+def _initial(module: tree.Module, function: tree.Function, base: int) -> list[tuple[int, bytes]]:
     function = _whole(module, function)
-    for offset, data in initial_data(module, function, lay_out(module, function), base):
+    return list(initial_data(module, function, lay_out(module, function), base))
+
+
+def _write(memory: Allocations, base: int, initial: Sequence[tuple[int, bytes]]) -> None:
+    for offset, data in initial:
         memory.view(base + offset, len(data))[:] = np.frombuffer(data, np.uint8)
 
 

@@ -16,6 +16,9 @@ from tilewright.simulate.run.allocations import Arena
 from tilewright.simulate.run.job import Job
 
 _ALIGNMENT_BYTES = 64
+#: Memory of a cluster up to this size is used again by later launches.
+_SMALL_BYTES = 64 << 10
+_NO_WORDS, _NO_BYTES, _NO_STARTS = np.zeros(0, np.uint64), np.zeros(0, np.uint8), np.zeros(1, np.int64)
 
 
 class Observed:
@@ -23,8 +26,7 @@ class Observed:
 
     def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
         self._storages: list[Storage] = []  # addresses point into them
-        self.launch, self.initial = np.zeros(0, np.uint64), np.zeros(0, np.uint8)
-        self._starts = np.zeros(1, np.int64)
+        self.launch, self.initial, self._starts = _NO_WORDS, _NO_BYTES, _NO_STARTS
         if not instruments:  # the facts parse the kernel
             return
         known = facts()
@@ -97,8 +99,19 @@ class Resident:
         self._shared = Arena(((blocks - 1) << state.RANK_SHIFT) + max(job.shared_bytes, 16))
         self._warp_bytes = translation.warp_bytes * warps
         self._local_bytes = -(-translation.layout.local_bytes // 16) * 16 * LANES * warps
+        self._block_bytes = self._warp_bytes + self._local_bytes
         self._tensor = translation.layout.has_tensor_memory
         self._kept = [self._place(observed, rank) for rank in range(blocks)]
+        self._fresh = self.records.copy()
+        #: Whether it is cheaper to make it new again than to make another.
+        self.is_small = not self._tensor and self._shared.size_bytes + blocks * self._block_bytes <= _SMALL_BYTES
+
+    def renew(self) -> None:
+        """Make it as it was when new: no kernel reads what another one left."""
+        self.records[:] = self._fresh
+        for local, _, _, warps, _ in self._kept:
+            ctypes.memset(local.address, 0, local.size_bytes)
+            warps[:] = 0
 
     def _place(self, observed: Observed, rank: int) -> tuple[Any, ...]:
         """Fill a block's record; returns what it points to."""

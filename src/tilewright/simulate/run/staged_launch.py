@@ -178,14 +178,15 @@ def _staged(
     if variable_bytes := module_bytes(program):
         check_variables(about, variable_bytes)
     kept = memory is not None or red_zones
-    if memory is None and not red_zones:
+    own = memory is None and not red_zones
+    if own:
         needed = needed_bytes(args) + variable_bytes + room_bytes(program)
         memory = Memory(needed + size + ALIGNMENT_BYTES * 5)
     memory = memory or Memory()
     with contextlib.ExitStack() as stack:
         for observer in observers:
             stack.enter_context(observer.in_memory(memory.limit_bytes))
-        scene = stack.enter_context(Scene(memory, observers, red_zones=red_zones))
+        scene = stack.enter_context(Scene(memory, observers, red_zones=red_zones, own=own))
         # Arrays come last, so that an access past the last one is outside the memory in use.
         module_base = scene.variables(program, kept=kept)
         workspace = scene.workspace(about.cooperative)

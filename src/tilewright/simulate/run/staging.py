@@ -23,8 +23,8 @@ from tilewright.simulate.programs.array_arguments import (
     StagedArguments,
     array_shape,
     flat,
-    regions,
     shares,
+    span,
     stage,
 )
 from tilewright.simulate.programs.program import DEFAULT_CC, Program, program_for
@@ -38,7 +38,7 @@ from tilewright.simulate.run.memory import (
     keeps_variables,
     loaded,
     module_bytes,
-    place_all,
+    place_own,
 )
 
 
@@ -119,10 +119,15 @@ def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Mem
 
 
 def needed_bytes(args: Sequence[Any]) -> int:
-    """Bytes for the NumPy arguments of a launch."""
-    arrays = [arg for arg in flat(args) if isinstance(arg, np.ndarray)]
-    structures = sum(_structure_bytes(arg) + ALIGNMENT_BYTES for arg in flat(args) if isinstance(arg, ArrayParameter))
-    return structures + sum(one.lead_bytes + one.size_bytes + ALIGNMENT_BYTES for one in regions(arrays))
+    """Bytes that suffice for the NumPy arguments of a launch."""
+    needed = 0
+    for arg in flat(args):
+        if isinstance(arg, np.ndarray):
+            low, high = span(arg)
+            needed += high - low + 2 * ALIGNMENT_BYTES  # the lead of a view too
+        elif isinstance(arg, ArrayParameter):
+            needed += _structure_bytes(arg) + ALIGNMENT_BYTES
+    return needed
 
 
 def _structure_bytes(parameter: ArrayParameter) -> int:
@@ -133,11 +138,14 @@ class Scene:
     """The memory of one launch, in which its arguments are staged; as a context manager it frees it.
 
     Observers get its events. With `red_zones` unused bytes follow every allocation, and arrays of the device are
-    copied to get them too where that is possible.
+    copied to get them too where that is possible. `own` memory ends with the launch.
     """
 
-    def __init__(self, memory: Memory, observers: Sequence[Observer] = (), *, red_zones: bool = False) -> None:
+    def __init__(
+        self, memory: Memory, observers: Sequence[Observer] = (), *, red_zones: bool = False, own: bool = False
+    ) -> None:
         self.memory = memory
+        self._own = own
         self._observers = observers
         self._red_zones = red_zones
         self._scratch: list[int] = []
@@ -145,7 +153,9 @@ class Scene:
     def __enter__(self) -> Scene:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._own and kind is None:  # with an error, its frames may keep the memory
+            return
         for address in reversed(self._scratch):
             self.memory.free(address)
 
@@ -179,8 +189,7 @@ class Scene:
             return 0
         if kept and keeps_variables(program):
             return loaded(program.ptx, self.memory)
-        module = program.module
-        return place_all(module, self.memory, self.allocate, [module.functions[program.entry]])
+        return place_own(program, self.memory, self.allocate)
 
     def stage(self, args: Sequence[Any]) -> StagedArguments:
         """Copy arguments into memory; the result is keyed by the argument's id."""

@@ -207,9 +207,11 @@ def test_sets_that_would_never_end_are_refused(program: Program, name: str, give
 
 
 NO_MESSAGE, NO_CALL, NO_QUESTION = "a message that is none", "bytes, which is none", "an answer to no question"
+NO_TICKET = "a launch without a ticket"
 #: What is sent, and what is said of it.
 MESSAGES = {
-    "of an unknown kind": (struct.pack("<2IQ", 3, 1, 0), NO_MESSAGE),
+    "of an unknown kind": (struct.pack("<2IQ", 4, 1, 0), NO_MESSAGE),
+    "a launch without a ticket": (struct.pack("<2IQ", 3, 1, 0), NO_TICKET),
     "an answer to no question": (struct.pack("<2IQ", 2, 1, 0), NO_QUESTION),
     "without words": (struct.pack("<2I", 1, 0), NO_MESSAGE),
     "of more words than come": (struct.pack("<2I4Q", 1, 30, 0, 0, 0, 0), NO_MESSAGE),

@@ -188,6 +188,31 @@ def test_graphs_and_the_driver_do_their_work_in_order() -> None:
     assert (ran.returncode, said(ran)) == (0, refused)
 
 
+#: The output of `repeated.cu` before its end; the fourth of its five last launches fails.
+REPEATED = """\
+launches: 1 of 0
+captured: 1 of 0
+graph: 1 of 0
+refused: 9
+refused: 9
+threads: 1 of 0
+launched: 700
+"""
+
+
+def test_launches_that_are_not_waited_for_keep_their_order_and_report_at_the_next_call(tmp_path: Path) -> None:
+    """Graphs, refused launches and threads among them, and a launch that fails."""
+    program = compiled("repeated", tmp_path)
+    waited = tilewright("run", program)
+    assert waited.stdout == REPEATED + "waited: 700 700\n", waited.stderr
+    refused, failed = said(waited)
+    assert "at most 1,024 threads" in refused
+    assert "address 0x0" in failed
+    left = tilewright("check", program, "leave", "--json")
+    assert "launched: 700" in left.stdout + left.stderr and left.returncode == 1
+    assert "2 findings (2 errors) in 172 launches of 2 kernels" in left.stdout  # with the last, that nobody waited for
+
+
 def test_textures_and_graphs_of_single_nodes_by_the_driver() -> None:
     ran = tilewright("run", str(HERE / "single_nodes.cu"))
     assert (ran.stdout, said(ran)) == ("0.5 9 110.5, 4 channels 1, 1\n5 12.5\n", []), ran.stderr

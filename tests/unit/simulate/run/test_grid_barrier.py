@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 
 import numpy as np
@@ -69,10 +70,10 @@ def test_a_block_that_leaves_is_reported_in_any_order(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("first", [False, True])
 def test_of_two_stopped_blocks_the_one_with_a_place_is_reported(first: bool) -> None:
     launch = object.__new__(execution.Execution)
-    launch._lock, launch._failure, launch._stop = threading.Lock(), None, np.zeros(1, np.int32)
+    launch._lock, launch._failure, launch._stop = threading.Lock(), None, ctypes.c_int32()
     errors = [DeadlockError("stopped as it began"), DeadlockError("waits", line="k.py:9")]
     for error in errors[::-1] if first else errors:
         launch._fail(error)
     launch._fail(LimitError("too late", line="k.py:3"))
     assert launch._failure is errors[1]
-    assert launch._stop[0] == 1
+    assert launch._stop.value == 1
