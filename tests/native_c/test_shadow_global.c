@@ -6,6 +6,7 @@
 
 #include "shadow_launch.h"
 #include "observe/instruments/shadow/global.c"
+#include "observe/instruments/shadow/several.c"
 #include "observe/instruments/shadow/global_quick.c"
 
 enum { ROUNDS = 3000 };

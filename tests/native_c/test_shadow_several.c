@@ -1,6 +1,15 @@
 // Lists of accesses by several warps against a model that keeps the last read of each warp, word by word.
 
 #include "shadow_launch.h"
+#define judge_cell judge_global_cell  // `shared.c` has functions of these names too
+#define judge_lane judge_global_lane
+#define joined joined_global
+#define is_lockstep is_global_lockstep
+#include "observe/instruments/shadow/global.c"
+#undef judge_cell
+#undef judge_lane
+#undef joined
+#undef is_lockstep
 #include "observe/instruments/shadow/several.c"
 #include "observe/instruments/shadow/shared.c"
 #include "observe/instruments/shadow/shared_quick.c"
@@ -13,8 +22,14 @@ void tw_shadow_visit(const struct access *me, const struct tw_slot *other, const
 
 enum { ROWS = 300, WRITE = 400 };
 
-// A block with lists, whose words were all written before.
+// Words of global memory and their cells.
+static uint8_t states[4 * CELLS], quiet[CELLS];
+static uint64_t global_writes[CELLS], global_reads[CELLS], stored[CELLS];
+static uint32_t lists[2 * CELLS];
+
+// A block with lists, whose words were all written before: of shared memory, or of global memory.
 struct listed {
+    bool global;
     struct shadow *shadow;
     struct tw_shadow_block *of;
     struct tw_several *several;
@@ -48,6 +63,21 @@ static struct listed *fresh_lists(uint64_t seed)
     return all;
 }
 
+// The same for words of global memory.
+static struct listed *fresh_global(uint64_t seed)
+{
+    struct listed *all = fresh_lists(seed);
+    struct tw_shadow_launch *launch = &all->shadow->launch;
+    all->global = true;
+    launch->states = states, launch->quiet = quiet, launch->lists = lists;
+    launch->writes = global_writes, launch->reads = global_reads, launch->stored = stored;
+    memset(states, TW_READABLE | TW_WRITABLE, sizeof states);
+    memset(global_writes, 0, sizeof global_writes);
+    memset(global_reads, 0, sizeof global_reads);
+    memset(lists, 0, sizeof lists);
+    return all;
+}
+
 static void done(struct listed *all)
 {
     free(all->of);
@@ -65,7 +95,10 @@ static void access_word(struct listed *all, uint32_t w, uint32_t cell, uint32_t 
 {
     struct shadow *s = all->shadow;
     uint64_t addresses[TW_LANES] = {4 * cell};
-    tw_shadow_turns_shared(&s->slot, &s->warps[w], &s->launch, all->of, 0, row, 1, addresses, 4, 0, how, 4, 0);
+    if (all->global)
+        tw_shadow_turns_global(&s->slot, &s->warps[w], &s->launch, all->of, 0, row, 1, addresses, 4, 0, how, 4, 0);
+    else
+        tw_shadow_turns_shared(&s->slot, &s->warps[w], &s->launch, all->of, 0, row, 1, addresses, 4, 0, how, 4, 0);
 }
 
 // One warp tells another all that it did and knows.
@@ -73,11 +106,18 @@ static void tell(struct listed *all, uint32_t from, uint32_t to)
 {
     all->of->known[from].of[from] = (uint32_t)++all->of->clocks[from].now;
     join_clocks(&all->of->known[to], &all->of->known[from]);
+    uint32_t least = UINT32_MAX;
+    for (uint32_t q = 0; q < WARPS; q++)
+        least = q != to && all->of->known[to].of[q] < least ? all->of->known[to].of[q] : least;
+    if (all->global && least <= all->of->clocks[to].now)
+        all->of->clocks[to].limit = (uint64_t)least << TW_CLOCK_SHIFT;
 }
 
 static void read_word(struct listed *all, uint32_t w, uint32_t cell)
 {
     uint32_t row = drawn(all, ROWS);
+    if (all->global && all->model[cell][w].clock == all->of->clocks[w].now)  // the first read at a clock stays
+        row = all->model[cell][w].row;
     for (uint32_t q = 0; q < WARPS; q++)
         all->model[cell][q].behind |= all->model[cell][q].clock < all->of->known[w].of[q];
     all->model[cell][w].clock = (uint32_t)all->of->clocks[w].now;
@@ -104,21 +144,27 @@ static bool write_word(struct listed *all, uint32_t w, uint32_t cell, bool *expe
         if (s->table[i].kind)
             found[s->table[i].other] = true;
     all->of->writes[cell] = 1;
+    global_writes[cell] = 0;
     return any;
 }
 
 static void test_a_write_races_with_the_readers_of_a_model(void)
 {
     static bool expected[ROWS], found[TW_SITE_MAX + 1];
-    for (uint32_t blurred = 0; blurred < 3; blurred++) {
-        struct listed *all = fresh_lists(7 + blurred);
+    for (uint32_t run = 0; run < 6; run++) {
+        uint32_t blurred = run % 3;
+        struct listed *all = run < 3 ? fresh_lists(7 + blurred) : fresh_global(7 + blurred);
         uint64_t races = 0, clean = 0, swept = 0, missed = 0;
         all->several->blurred = blurred == 2 ? TW_BLURRED_MAX : blurred;
         for (uint32_t i = 1; blurred == 2 && i < TW_SITE_MAX; i++)  // no room from the start
             all->several->of[i].cell = 1;
         for (uint32_t step = 0; step < 60000; step++) {
             uint32_t w = drawn(all, WARPS), cell = drawn(all, CELLS), what = drawn(all, 8), used = all->several->used;
-            if (what == 0)
+            if (all->global)  // lists that some warp may need must leave room
+                cell %= 16;
+            if (all->global && blurred < 2 && step % 1000 == 999)
+                sweep(&all->shadow->launch, all->of, 0);
+            if (what == 0 || (all->global && what < 4))
                 tell(all, w, drawn(all, WARPS));
             else if (what < 6)
                 read_word(all, w, cell);

@@ -1,4 +1,4 @@
-"""Several warps read words of shared memory, and one that waits for some of them writes the words.
+"""Several warps read words, and one that waits for some of them writes the words.
 
 An arrival at an mbarrier releases what its thread did, and a wait acquires what the arrivals of the phase released. So
 a write is ordered behind the reads of those whose arrival it has awaited, and races with all other reads.
@@ -80,8 +80,46 @@ __global__ void in_global(int *out, int lanes, int missing) {
         if (lane < lanes) tile[lane] = 7;
     }
 }
+
+// Atomics of global memory instead of reads, and a plain read by warp 0.
+__global__ void atomics(int *out, int lanes, int missing) {
+    __shared__ uint64_t bars[4];
+    const int t = threadIdx.x, warp = t / 32, lane = t % 32, count = blockDim.x / 32 - 1;
+    int *tile = out + 256;
+    if (t == 0) for (int i = 0; i < count; ++i) INIT(&bars[i], 1);
+    __syncthreads();
+    if (warp > 0) {
+        if (lane < lanes) atomicAdd(&tile[lane], 1);
+        __syncwarp();
+        if (lane == 0) ARRIVE(&bars[warp - 1]);
+    } else {
+        for (int i = 0; i < count; ++i) if (i != missing) AWAIT(&bars[i], 0);
+        if (lane < lanes) out[t] = tile[lane];
+    }
+}
+"""
+#: Fences order by orders of their own, which take every barrier for one of the whole block.
+FLAGS = r"""
+// Each reading warp says that it has read by a flag of its own in global memory.
+__global__ void flags(int *out, int lanes, int missing) {
+    const int t = threadIdx.x, warp = t / 32, lane = t % 32, count = blockDim.x / 32 - 1;
+    int *tile = out + 256;
+    volatile int *flag = out + 384;
+    if (warp > 0) {
+        if (lane < lanes) out[t] = tile[lane];
+        __syncwarp();
+        __threadfence();
+        if (lane == 0) flag[warp] = 1;
+    } else {
+        for (int i = 0; i < count; ++i) if (i != missing) while (flag[i + 1] == 0) { }
+        __threadfence();
+        __syncwarp();
+        if (lane < lanes) tile[lane] = 7;
+    }
+}
 """
 _ALL = -1
+_IN_GLOBAL = ("in_global", "atomics", "flags")
 
 
 def _case(entry: str, readers: int, lanes: int, missing: int) -> Case:
@@ -89,18 +127,16 @@ def _case(entry: str, readers: int, lanes: int, missing: int) -> Case:
         return np.zeros(512, np.int32), np.int32(lanes), np.int32(missing)
 
     name = f"{entry}_{readers}_readers_of_{lanes}_{'all' if missing == _ALL else missing}"
-    code = "TW302" if entry == "in_global" else "TW301"
+    code = "TW302" if entry in _IN_GLOBAL else "TW301"
     if missing == _ALL:
         why = f"The write comes after the arrivals of all {readers} readers."
     elif entry == "one_mbarrier":
         why = f"Reader {missing} reads behind its arrival, which does not release that."
     else:
         why = f"Nothing orders the read of reader {missing} before the write."
-    known = "a cell of global memory keeps several readers as one" if code == "TW302" and missing != _ALL else ""
-    return Case(
-        name, cuda_cpp(__file__, SOURCE, entry), 1, 32 * (readers + 1), arguments, why=why,
-        codes=() if missing == _ALL else (code,), known=known,
-    )  # fmt: skip
+    text = cuda_cpp(__file__, FLAGS if entry == "flags" else SOURCE, entry)
+    codes = () if missing == _ALL else (code,)
+    return Case(name, text, 1, 32 * (readers + 1), arguments, why=why, codes=codes)
 
 
 CASES = (
@@ -108,5 +144,7 @@ CASES = (
     *(_case("readers", 3, lanes, missing) for lanes in (1, 32) for missing in (_ALL, 1)),
     *(_case("one_mbarrier", 2, lanes, late) for lanes in (1, 32) for late in (_ALL, 0, 1)),
     *(_case("named", 2, lanes, missing) for lanes in (1, 32) for missing in (_ALL, 0, 1)),
-    *(_case("in_global", 2, lanes, missing) for lanes in (1, 32) for missing in (_ALL, 0)),
+    *(_case("in_global", 2, lanes, missing) for lanes in (1, 32) for missing in (_ALL, 0, 1)),
+    *(_case("in_global", 3, lanes, missing) for lanes in (1, 32) for missing in (_ALL, 1)),
+    *(_case(entry, 2, lanes, missing) for entry in _IN_GLOBAL[1:] for lanes in (1, 32) for missing in (_ALL, 0)),
 )

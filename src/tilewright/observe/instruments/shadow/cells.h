@@ -7,9 +7,9 @@
 //
 // W is the last write (0: none), R the reads since. `who` is a thread of the block (0 to 1023), 1024 + 32 * tile + warp
 // for several lanes of a warp, or 2047 for several warps. Several accesses have the least of their clocks, and site
-// 4095 if their sites differ; but see `several.h` for shared memory. A tile is the smallest group of 2, 4, 8, 16 or 32
-// neighbouring lanes that holds the accessing lanes, so each half of it has one. Tiles have the numbers of a binary
-// tree's nodes; tile 0 has all lanes.
+// 4095 if their sites differ; but see `several.h` for those of several warps. A tile is the smallest group of 2, 4, 8,
+// 16 or 32 neighbouring lanes that holds the accessing lanes, so each half of it has one. Tiles have the numbers of a
+// binary tree's nodes; tile 0 has all lanes.
 //
 // Strong accesses are atomic, volatile or stronger: two of them race only if they are of two blocks and the scope
 // of one is its own block. `site` is the number of the accessing instruction. All ones in W of shared memory is a
@@ -69,6 +69,7 @@ enum tw_followed {
     TW_BUCKETS = 1024,     // of lists of accesses by several warps
     TW_BLURRED_SITES = 16,
     TW_BLURRED_MAX = 64,
+    TW_MANY_LISTS = 3069,  // three quarters of them
 };
 
 // What unordered stores wrote to a cell of global memory: the value in the lower half, whether other values were
@@ -286,7 +287,8 @@ struct tw_flight {
 // An access in a list of those by several warps; see `several.h`.
 struct tw_one_access {
     uint64_t cell;    // 0: the place is free
-    uint32_t next;    // the number of the rest of the list; 0: none
+    uint16_t next;    // the number of the rest of the list; 0: none
+    uint16_t born;    // how often places had been freed before
     uint32_t beside;  // of another access of the same bucket
     uint32_t warps;   // of the list,
     uint32_t least;   // and its least clock
@@ -296,8 +298,10 @@ struct tw_one_access {
 struct tw_several {
     uint32_t used;     // places up to this number were taken since they were last freed
     uint32_t blurred;  // how often that freed few
-    uint32_t spare[14];
-    uint64_t marked[TW_SITE_WORDS];  // a bit for each place to which some cell leads
+    uint32_t sweeps;   // how often places were freed
+    uint32_t spare[13];
+    uint64_t marked[TW_SITE_WORDS];  // a bit for each place to which some cell leads,
+    uint64_t of_global[TW_SITE_WORDS];  // and for each to which one of global memory led
     uint32_t first[TW_BUCKETS];
     struct tw_one_access of[TW_SITE_MAX];
 };
@@ -498,6 +502,7 @@ struct tw_shadow_launch {
     uint64_t *writes;     // W of global memory
     uint64_t *reads;      // R
     uint64_t *stored;     // what unordered stores wrote
+    uint32_t *lists;      // of its cells: the lists of W and of R, `born` in the upper half; null if there are none
     uint8_t *quiet;       // of its cells: all ones if several blocks have read it, all may, and nothing has written it
     // orders.py, which knows the order that fences and atomics make; null if the kernel has no fences.
     int32_t (*order)(int64_t what, int64_t block, int64_t warp, int64_t a, int64_t b, int64_t clock);

@@ -5,6 +5,7 @@
 
 #include "clusters.h"
 #include "global.h"
+#include "several.h"
 
 static uint64_t block_of(uint64_t cell)
 {
@@ -81,6 +82,17 @@ static bool is_outgoing(uint64_t cell)
     return clock_of(cell) == TW_CLOCK_OUTGOING && block_of(cell) <= TW_BLOCK_MAX;
 }
 
+// The number of the list of W or R of a cell; 0: it has none.
+static inline uint32_t list_in(const struct access *me, uint64_t cell, uint64_t value, bool of_reads, bool lists)
+{
+    if (!lists || block_of(value) != me->number || who_of(value) != TW_SEVERAL_WARPS)
+        return 0;
+    uint32_t list = __atomic_load_n(&me->launch->lists[2 * cell + of_reads], __ATOMIC_RELAXED);
+    uint32_t number = list & UINT16_MAX;
+    const struct tw_one_access *first = &several_of(me->launch, me->block)->of[number];
+    return number && first->cell && first->born == list >> 16 ? number : 0;
+}
+
 // The kind of race of the access with a cell's, or 0.
 static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
 {
@@ -100,6 +112,25 @@ static uint64_t both_here(const struct access *me, uint64_t cell, uint64_t mine)
 {
     uint64_t of = me->narrow ? mine : is_narrow(me, cell) ? cell : both(me, cell, mine);
     return (both(me, cell, mine) & ~TW_SITES) | (of & TW_SITES);
+}
+
+// Whether lists tell a cell's accesses by other warps of our block, or by several, apart.
+static inline bool is_listed(const struct access *me, uint64_t value)
+{
+    return value && block_of(value) == me->number && !is_of_ranks(value) && !is_outgoing(value) &&
+           !is_ours(me, value);
+}
+
+// W or R of a cell after such accesses and ours; its list changes.
+__attribute__((noinline)) static uint64_t joined_here(const struct access *me, uint64_t cell, uint64_t value,
+                                                      uint64_t mine, bool of_reads)
+{
+    const uint64_t block = me->number << TW_BLOCK_SHIFT;
+    uint32_t number = list_in(me, cell, value, of_reads, true);
+    uint64_t all = tw_shadow_join_global(me, value ^ block, &number, mine ^ block) | block;
+    uint32_t born = several_of(me->launch, me->block)->of[number].born;
+    __atomic_store_n(&me->launch->lists[2 * cell + of_reads], born << 16 | number, __ATOMIC_RELAXED);
+    return who_of(all) == TW_SEVERAL_WARPS ? (all & ~TW_SITES) | (both_here(me, value, mine) & TW_SITES) : all;
 }
 
 // W after one more strong write: a weak access may race with either of two unordered ones.
@@ -157,27 +188,37 @@ static uint64_t value_of(const struct access *me, uint64_t cell, uint64_t offset
     return value;
 }
 
-// Store W of a write; returns the W before it. A strong write does not hide a weak one, with which others may race.
-static uint64_t put_write(const struct access *me, uint64_t *cell, uint64_t mine)
+// Store W of a write; returns the W before it and the number of `its` list. A strong write does not hide a weak one,
+// with which others may race.
+TW_INLINE static inline uint64_t put_write(const struct access *me, uint64_t cell, uint64_t mine, uint32_t *its,
+                                           bool lists)
 {
-    if (!me->strong)
-        return __atomic_exchange_n(cell, mine, __ATOMIC_SEQ_CST);
-    uint64_t before = __atomic_load_n(cell, __ATOMIC_SEQ_CST);
+    uint64_t *write = &me->launch->writes[cell], before;
+    if (!me->strong) {
+        before = __atomic_exchange_n(write, mine, __ATOMIC_SEQ_CST);
+        *its = list_in(me, cell, before, false, lists);
+        return before;
+    }
+    before = __atomic_load_n(write, __ATOMIC_SEQ_CST);
     for (;;) {
-        uint64_t next = before && !(before & TW_STRONG) ? before : over(me, before, mine);
+        *its = list_in(me, cell, before, false, lists);
+        uint64_t next = before && !(before & TW_STRONG) ? before
+                        : lists && is_listed(me, before) ? joined_here(me, cell, before, mine, false)
+                                                         : over(me, before, mine);
         if (next == before ||
-            __atomic_compare_exchange_n(cell, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            __atomic_compare_exchange_n(write, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return before;
     }
 }
 
-static void put_read(const struct access *me, uint64_t *cell, uint64_t mine)
+TW_INLINE static inline void put_read(const struct access *me, uint64_t cell, uint64_t mine, bool lists)
 {
-    uint64_t before = __atomic_load_n(cell, __ATOMIC_RELAXED);
+    uint64_t *read = &me->launch->reads[cell], before = __atomic_load_n(read, __ATOMIC_RELAXED);
     for (;;) {
-        uint64_t next = joined(me, before, mine);
+        bool listed = lists && is_listed(me, before);
+        uint64_t next = listed ? joined_here(me, cell, before, mine, true) : joined(me, before, mine);
         if (next == before ||
-            __atomic_compare_exchange_n(cell, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            __atomic_compare_exchange_n(read, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return;
     }
 }
@@ -205,44 +246,76 @@ static uint32_t unordered_of(const struct access *me, uint64_t cell)
     return kind == TW_GLOBAL_RACE || kind == TW_GLOBAL_BLOCKS ? kind : 0;
 }
 
-static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
+// Report a race with W or R of a cell, if it is one; returns whether it is.
+static bool report_one(const struct access *me, uint64_t cell, uint64_t value, bool wrote)
+{
+    uint32_t kind = race_of(me, value, me->strong);
+    if (kind)
+        report_as(me, kind, value, wrote,
+                  wrote && !(value & TW_STRONG) && stores_the_same(me, cell, value) ? TW_ONE_VALUE : 0);
+    return kind != 0;
+}
+
+// The same with each access of a list.
+__attribute__((noinline)) static bool report_each(const struct access *me, uint64_t cell, uint32_t list, bool wrote)
+{
+    uint64_t rest = (uint64_t)list << TW_SITE_SHIFT | TW_SEVERAL_WARPS;
+    bool any = false;
+    while (rest)
+        any |= report_one(me, cell, take(me, &rest) | me->number << TW_BLOCK_SHIFT, wrote);
+    return any;
+}
+
+// `lists`: whether the kernel has lists. Code for those that have none is not to grow.
+TW_INLINE static inline void judge_one_cell(const struct access *me, uint64_t cell, uint64_t offset, bool lists)
 {
     uint64_t *write = &me->launch->writes[cell], *read = &me->launch->reads[cell];
     uint64_t clock = me->copies ? TW_CLOCK_OUTGOING : me->clock;
     uint64_t mine = me->number << TW_BLOCK_SHIFT | clock << TW_CLOCK_SHIFT | me->low;
     uint64_t written, seen = 0;
+    uint32_t list = 0;
     if (me->writes) {
         if (me->values) {
             uint64_t now = __atomic_load_n(write, __ATOMIC_SEQ_CST);
             bool own = !((now ^ mine) & ~(TW_SITES | TW_STRONG));
             store_value(&me->launch->stored[cell], now, race_of(me, now, false) || own, value_of(me, cell, offset));
         }
-        written = put_write(me, write, mine);
+        written = put_write(me, cell, mine, &list, lists);
         if (__atomic_load_n(&me->launch->quiet[cell], __ATOMIC_SEQ_CST))
             __atomic_store_n(&me->launch->quiet[cell], 0, __ATOMIC_SEQ_CST);
         seen = __atomic_load_n(read, __ATOMIC_SEQ_CST);
     } else {
-        put_read(me, read, mine);
+        put_read(me, cell, mine, lists);
         written = __atomic_load_n(write, __ATOMIC_SEQ_CST);
+        list = list_in(me, cell, written, false, lists);
     }
-    uint32_t kind = race_of(me, written, me->strong);
-    if (kind)
-        report_as(me, kind, written, true,
-                  !(written & TW_STRONG) && stores_the_same(me, cell, written) ? TW_ONE_VALUE : 0);
-    else if (me->reads && is_lockstep(me, written))
+    uint32_t kind;
+    bool races = list ? report_each(me, cell, list, true) : report_one(me, cell, written, true);
+    if (!races && me->reads && is_lockstep(me, written))
         report_as(me, TW_GLOBAL_LANES, written, true, TW_LOCKSTEP);
-    else if ((kind = unordered_of(me, written)) != 0)
+    else if (!races && (kind = unordered_of(me, written)) != 0)
         report_as(me, kind, written, true,
                   TW_UNORDERED | (stores_the_same(me, cell, written) ? TW_ONE_VALUE : 0));
-    else if (me->read_only && written)  // whatever orders the two: its cache may hold what was there before
+    else if (!races && me->read_only && written)  // whatever orders the two: its cache may hold what was there before
         report(me, TW_GLOBAL_READ_ONLY, written, true);
-    kind = race_of(me, seen, me->strong);
-    if (kind)
-        report(me, kind, seen, false);
-    else if (me->writes && is_lockstep(me, seen))
+    if (!me->writes)
+        return;
+    list = list_in(me, cell, seen, true, lists);
+    races = list ? report_each(me, cell, list, false) : report_one(me, cell, seen, false);
+    if (!races && is_lockstep(me, seen))
         report_as(me, TW_GLOBAL_LANES, seen, false, TW_LOCKSTEP);
-    else if (me->writes && (kind = unordered_of(me, seen)) != 0)
+    else if (!races && (kind = unordered_of(me, seen)) != 0)
         report_as(me, kind, seen, false, TW_UNORDERED);
+}
+
+static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
+{
+    judge_one_cell(me, cell, offset, false);
+}
+
+__attribute__((noinline)) static void judge_listed_cell(const struct access *me, uint64_t cell, uint64_t offset)
+{
+    judge_one_cell(me, cell, offset, true);
 }
 
 static uint8_t state_at(const struct access *me, uint64_t byte)
@@ -306,7 +379,7 @@ static void judge_lane(const struct access *me)
     if ((kind && kind != TW_GLOBAL_UNWRITTEN) || !fits(me->number, me->clock))
         return;
     for (uint64_t cell = offset / size; cell < (offset + me->bytes + size - 1) / size; cell++)
-        judge_cell(me, cell, offset);
+        me->launch->lists ? judge_listed_cell(me, cell, offset) : judge_cell(me, cell, offset);
 }
 
 // A block of the heap ends: for what was written there, that is one more write.

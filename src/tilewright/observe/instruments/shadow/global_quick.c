@@ -110,13 +110,13 @@ static uint32_t claim(const struct access *me, uint64_t *reads, uint32_t free, u
     return free;
 }
 
-// The cells whose R one more read by any of our lanes does not change: all of the warp, or several warps, have read
-// them at its clock, and their site stays.
+// The cells whose R one more read by any of our lanes does not change: all of the warp, or several warps that
+// have no lists, have read them at its clock, and their site stays.
 TW_INLINE static inline uint32_t settled(const struct access *me, cells read)
 {
     cells sites = read & TW_SITES, others = read & ~TW_SITES;
-    uint32_t all = where(others == read_by(me, TW_SEVERAL_WARPS)) |
-                   where(others == read_by(me, TW_THREAD_MAX | me->warp));
+    uint32_t several = me->launch->lists ? 0 : where(others == read_by(me, TW_SEVERAL_WARPS));
+    uint32_t all = several | where(others == read_by(me, TW_THREAD_MAX | me->warp));
     return all & (where(sites == TW_SITES) | where(sites == site_of(me)));
 }
 

@@ -255,7 +255,8 @@ class MemoryCheck(Instrument):
         self._orders = orders.Orders(math.prod(facts.grid), scoped=self._scoped)
         cells = facts.global_bytes // self.cell_bytes + 8
         # one mapping for all: only whole large pages can be used
-        self._cells = np.split(areas().take(25 * cells), [8 * cells, 16 * cells, 24 * cells])
+        ends = [8 * cells, 16 * cells, 24 * cells, 32 * cells if self._waits_for_some and warps > 1 else 24 * cells]
+        self._cells = np.split(areas().take(ends[-1] + cells), ends)
         states = self._mark(facts)
         heap, heap_end, heap_known = self._heap_places(facts)
         shared = _shared_cells(facts, self.cell_bytes)
@@ -272,7 +273,8 @@ class MemoryCheck(Instrument):
             "writes": self._cells[0].ctypes.data,
             "reads": self._cells[1].ctypes.data,
             "stored": self._cells[2].ctypes.data,
-            "quiet": self._cells[3].ctypes.data,
+            "lists": self._cells[3].ctypes.data if self._cells[3].size else 0,
+            "quiet": self._cells[4].ctypes.data,
             "order": facts.callback(self._orders.call, orders.ARGUMENTS, 0) if self.orders else 0,
             "shared_reads": BLOCK_BYTES + shared.nbytes,
             "local_states": BLOCK_BYTES + 2 * shared.nbytes,

@@ -2,8 +2,9 @@
 //
 // A list is a chain of accesses, each kept once with the chain behind it. An access that is ordered before a later one
 // is left out, because what comes after the later one comes after it. If no place is free, those are freed to which no
-// cell of the block leads. If that frees few, further lists do not keep lanes; if it often frees few, nor sites; and if
-// it still does, there are no further lists.
+// cell of shared memory leads. If that frees few, further lists do not keep lanes; if it often frees few, nor sites;
+// and if it still does, there are no further lists. Lists of global memory are kept if some warp may not know their
+// accesses, and if there is room for all of them.
 
 #include "clusters.h"
 #include "several.h"
@@ -33,6 +34,43 @@ static void mark_list(struct tw_several *several, uint32_t number)
         several->marked[number / 64] |= UINT64_C(1) << number % 64;
 }
 
+// The latest clock of a list.
+static uint64_t latest_in(const struct tw_several *several, uint32_t number)
+{
+    uint64_t latest = 0;
+    for (; number; number = several->of[number].next) {
+        uint64_t its = several->of[number].cell >> TW_CLOCK_SHIFT;
+        latest = its > latest ? its : latest;
+    }
+    return latest;
+}
+
+static uint32_t marked_in(const struct tw_several *several)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < TW_SITE_WORDS; i++)
+        count += (uint32_t)__builtin_popcountll(several->marked[i]);
+    return count;
+}
+
+// Mark lists of cells of global memory with an access that not all warps know which still run; none if they are many.
+static void mark_global(const struct tw_shadow_launch *launch, struct tw_shadow_block *home)
+{
+    struct tw_several *several = several_of(launch, home);
+    uint64_t known = UINT64_MAX, others[TW_SITE_WORDS] __attribute__((aligned(16)));
+    __builtin_memcpy(others, several->marked, sizeof others);
+    for (uint32_t w = 0; w < launch->warps; w++)
+        if (!home->gone.of[w] && home->clocks[w].limit < known)
+            known = home->clocks[w].limit;
+    for (uint32_t number = 1; number < TW_SITE_MAX; number++)
+        if (several->of_global[number / 64] >> number % 64 & 1 && latest_in(several, number) >= known >> TW_CLOCK_SHIFT)
+            mark_list(several, number);
+    if (marked_in(several) > TW_MANY_LISTS)
+        __builtin_memcpy(several->marked, others, sizeof others);
+    for (uint32_t i = 0; i < TW_SITE_WORDS; i++)
+        several->of_global[i] &= several->marked[i];
+}
+
 static void mark_cells(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, const uint64_t *cells)
 {
     uint64_t count = (launch->shared_reads - sizeof *home) / sizeof *cells;
@@ -44,13 +82,15 @@ static void mark_cells(const struct tw_shadow_launch *launch, struct tw_shadow_b
 static void sweep(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint32_t making)
 {
     struct tw_several *several = several_of(launch, home);
-    uint32_t kept = 0;
     __builtin_memset(several->marked, 0, sizeof several->marked);
     mark_list(several, making);
     mark_cells(launch, home, home->writes);
     mark_cells(launch, home, (const uint64_t *)((const char *)home + launch->shared_reads));
     if (launch->far_reads)
         mark_cells(launch, home, (const uint64_t *)((const char *)home + launch->far_reads));
+    uint32_t kept = marked_in(several);
+    mark_global(launch, home);
+    several->sweeps++;
     __builtin_memset(several->first, 0, sizeof several->first);
     for (uint32_t number = 1; number < TW_SITE_MAX; number++) {
         struct tw_one_access *place = &several->of[number];
@@ -61,10 +101,9 @@ static void sweep(const struct tw_shadow_launch *launch, struct tw_shadow_block 
         uint32_t *first = &several->first[bucket_of(place->cell, place->next)];
         place->beside = *first;
         *first = number;
-        kept++;
     }
     several->used = 0;
-    if (kept > TW_SITE_MAX / 4 * 3)
+    if (kept > TW_MANY_LISTS)
         several->blurred++;
 }
 
@@ -99,7 +138,8 @@ static uint32_t list(const struct tw_shadow_launch *launch, struct tw_shadow_blo
         const struct tw_one_access *rest = &several->of[next];
         several->of[number] = (struct tw_one_access){
             .cell = cell,
-            .next = next,
+            .next = (uint16_t)next,
+            .born = (uint16_t)several->sweeps,
             .beside = several->first[bucket],
             .warps = in_flight(cell) ? UINT32_MAX : 1u << warp | (next ? rest->warps : 0),
             .least = next && rest->least < its ? rest->least : its,
@@ -137,18 +177,26 @@ static inline uint64_t put_one(uint64_t *ones, uint64_t one)
     return UINT64_C(1) << place;
 }
 
+// The list of some accesses.
+static struct making made_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, const uint64_t *ones,
+                             uint64_t which)
+{
+    struct making made = {.least = UINT64_MAX, .strong = TW_STRONG};
+    for (uint64_t left = which; left; left &= left - 1)
+        add(launch, home, &made, ones[__builtin_ctzll(left)]);
+    return made;
+}
+
 // The cell of some accesses and one more; what to take if there is no room for a list and a copy is in flight.
 __attribute__((noinline)) static uint64_t cell_of_all(const struct tw_shadow_launch *launch,
                                                       struct tw_shadow_block *home, uint64_t *ones, uint64_t others,
                                                       uint64_t one, uint64_t otherwise)
 {
     uint64_t which = others | put_one(ones, one);
-    struct making made = {.least = UINT64_MAX, .strong = TW_STRONG};
     bool flies = which >> TW_WARPS_MAX != 0;
     if (!flies && !(which & (which - 1)))
         return ones[__builtin_ctzll(which)];
-    for (uint64_t left = which; left; left &= left - 1)
-        add(launch, home, &made, ones[__builtin_ctzll(left)]);
+    struct making made = made_of(launch, home, ones, which);
     return made.failed && flies ? otherwise : cell_of(&made);
 }
 
@@ -167,6 +215,32 @@ uint64_t tw_shadow_join(const struct access *me, uint64_t cell, uint64_t mine)
             which |= put_one(ones, one);
     }
     return cell_of_all(me->launch, me->home, ones, which, own, before);
+}
+
+uint64_t tw_shadow_join_global(const struct access *me, uint64_t cell, uint32_t *number, uint64_t mine)
+{
+    uint64_t ones[PLACES], which = 0, own = mine, limit = me->block->clocks[me->warp].limit;
+    struct tw_several *several = several_of(me->launch, me->block);
+    uint64_t rest = *number ? (uint64_t)*number << TW_SITE_SHIFT | TW_SEVERAL_WARPS : cell;
+    *number = 0;
+    if (who_of(rest) == TW_SEVERAL_WARPS && !list_of(me->launch, rest))
+        return is_unordered(me, cell, false) ? both(me, cell, mine) : mine;
+    while (rest) {
+        uint64_t one = take(me, &rest);
+        bool hides = me->strong && !(one & TW_STRONG), unordered = is_unordered(me, one, false);
+        if (is_ours(me, one))
+            own = hides ? one : unordered ? both(me, one, mine) : mine;
+        else if (unordered || (hides && one >= limit))
+            which |= put_one(ones, one);
+    }
+    which |= put_one(ones, own);
+    if (!(which & (which - 1)))
+        return ones[__builtin_ctzll(which)];
+    struct making made = made_of(me->launch, me->block, ones, which);
+    *number = made.number;
+    for (uint32_t next = made.number; next; next = several->of[next].next)
+        several->of_global[next / 64] |= UINT64_C(1) << next % 64;
+    return made.least << TW_CLOCK_SHIFT | TW_SITES | made.strong | TW_SEVERAL_WARPS;
 }
 
 uint64_t tw_shadow_hold(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint64_t cell,

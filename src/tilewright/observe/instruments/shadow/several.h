@@ -1,5 +1,5 @@
-// Accesses of one cell of shared memory by several warps, kept as lists. Kernels have lists if their warps may wait for
-// only some of the others.
+// Accesses of one cell of memory by several warps of a block, kept as lists. Kernels have lists if their warps may wait
+// for only some of the others.
 //
 // Such a cell's `who` is TW_SEVERAL_WARPS, and its site is the number of a list. The list has one cell for each warp,
 // the one that its access alone would leave; the highest warp comes first. The clock is the latest of the list, so a
@@ -7,6 +7,9 @@
 // there is no room for a list, the site is TW_SITE_MAX, the clock is the earliest, and nothing tells the warps.
 //
 // A bulk copy in flight that reads the cell is in the list too, before all accesses, with its clock and its thread.
+//
+// Of global memory, cells are as without lists, with the least clock, because other blocks read them too. The lists of
+// W and R stand beside them. Accesses in these lists have no block.
 
 #ifndef TILEWRIGHT_SHADOW_SEVERAL_H
 #define TILEWRIGHT_SHADOW_SEVERAL_H
@@ -81,6 +84,10 @@ uint64_t tw_shadow_hold(const struct tw_shadow_launch *launch, struct tw_shadow_
 // The same when the copy has ended: its read is one of its thread at a clock.
 uint64_t tw_shadow_let_go(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint64_t cell,
                           uint64_t flight, uint64_t landed);
+
+// `tw_shadow_join` for a cell of global memory and the number of its list, or 0, which becomes that of the new one. The
+// cells have no block, and the result has no site if it is of several warps.
+uint64_t tw_shadow_join_global(const struct access *me, uint64_t cell, uint32_t *number, uint64_t mine);
 
 // What `tw_shadow_join` makes of a warp's read where all warps know the same of each other: all below `limit`.
 uint64_t tw_shadow_join_level(const struct tw_shadow_launch *launch, struct tw_shadow_block *home, uint32_t warp,
