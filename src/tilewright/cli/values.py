@@ -48,7 +48,8 @@ def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -
     """
     value = _number(text)
     if value is None or not least <= value <= most:
-        rule = f"of at least {least}" if most == _MOST else f"from {least} to {most:,}"
+        bounded = most < _MOST or (text.isdigit() and (value is None or value > most))
+        rule = f"from {least} to {most:,}" if bounded else f"of at least {least}"
         raise ArgumentValueError(f"{option} must be a whole number {rule} (got {_short(text)}); try {example}")
     return value
 

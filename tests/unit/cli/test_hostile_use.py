@@ -38,7 +38,7 @@ WRONG = [
     ("ladder --sizes 4 --sizes 5", "--sizes must name one here", "(got '4,5')", "one product is"),
     ("ladder --seed -1", "--seed must be a whole number of at least 0", "(got '-1')", "try 1"),
     ("ladder --seed x", "--seed must be a whole number", "(got 'x')", "try 1"),
-    (f"ladder --seed {2**63}", "--seed must be a whole number", f"(got '{2**63}')", "try 1"),
+    (f"ladder --seed {2**63}", f"--seed must be a whole number from 0 to {2**63 - 1:,}", f"(got '{2**63}')", "try 1"),
     ("ladder --dtypes float16", "--dtypes must be one of float32, float64", "(got 'float16')", "did you mean float"),
     ("ladder --dtypes ''", "--dtypes must name at least one", "(got '')", "leave it out"),
     ("ladder --device gpu", "--device must be one of simulated, cpu, cuda, opencl", "(got 'gpu')", "did you mean cpu?"),

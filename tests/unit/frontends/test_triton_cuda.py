@@ -397,7 +397,7 @@ def test_a_graph_has_launches_in_its_streams_alone(gpu: SimulatedGpu) -> None:
 
 
 def test_a_changed_file_of_triton_changes_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = names._of_installed_files.__wrapped__
+    key = inspect.unwrap(names._of_installed_files)
     (tmp_path / "compiler").mkdir()
     for name in ("__init__.py", "compiler/passes.py"):
         (tmp_path / name).write_text("one")

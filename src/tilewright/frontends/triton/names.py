@@ -14,6 +14,7 @@ import triton
 
 from tilewright.frontends.triton.driver import KernelLauncher, Utilities
 from tilewright.ground.native import store
+from tilewright.ground.native.memo import memo
 from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
 
@@ -55,7 +56,7 @@ def _no_driver_yet() -> Iterator[Row]:
         yield from ((_CHOICE, name, None) for name in ("driver._default", "driver._active"))
 
 
-@functools.cache
+@memo
 def _of_installed_files() -> str:
     """Replaces the part of Triton's keys that names its code: sizes and times of its files, not 500 MB of bytes.
 
