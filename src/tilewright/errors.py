@@ -134,8 +134,8 @@ class KernelError(TilewrightError):
     thread: tuple[int, int, int] | None = None
     address: int | None = None  #: The byte address, for memory errors.
     #: The broken rule as a key that programs can test: `misaligned`; `bounds` and the state space; `deadlock`;
-    #: `barrier` (how a barrier is used); `barrier count` (its number of threads); `assertion`; `not cooperative` (a
-    #: grid barrier in an ordinary launch). "" for all else.
+    #: `barrier` (how a barrier is used); `barrier count` (its number of threads); `assertion`; `undefined code` (a
+    #: `trap` of the compiler's); `not cooperative` (a grid barrier in an ordinary launch). "" for all else.
     fault: str = ""
     opcode: str = ""  #: The PTX instruction, such as `ld.global.f32`; "" where there is none.
     ptx_line: int = 0  #: Its line in the PTX text, from 1; 0 where there is none.

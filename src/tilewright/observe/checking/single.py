@@ -62,7 +62,7 @@ def check(
     ArgumentValueError
         There is no such code or GPU, or `schedules` is negative.
     TilewrightError
-        As :func:`tilewright.simt.launch`, if the error is no finding: a limit, `trap`, arguments that do not fit.
+        As :func:`tilewright.simt.launch`, if the error is no finding: a limit, `__trap()`, arguments that do not fit.
 
     Examples
     --------

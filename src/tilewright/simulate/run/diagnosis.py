@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError
+from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
 from tilewright.simulate import state
 from tilewright.simulate.code import LANES
 from tilewright.simulate.events import Site
@@ -132,7 +132,17 @@ class Diagnosis:
         module, name = self.launch.program.module, self.launch.program.name
         at_barrier = self.grid_barrier is None and traps.at_grid_barrier(module, fault.site, fault.about["inner"])
         failed = self._assertion(fault.printed, fault.about)
+        if failed is None and not at_barrier and traps.is_end(module, fault.site.ptx_line):
+            return self._undefined(fault)
         return traps.error(name, failed, fault.about, at_grid_barrier=at_barrier)
+
+    def _undefined(self, fault: Fault) -> KernelError:
+        """A `trap` in place of undefined code. What line it was is lost, so the kernel's own stands for it."""
+        source, line, _ = self.launch.program.definition
+        about = fault.about | ({"line": f"{source}:{line}"} if source else {})
+        rule = "undefined code, in place of which the compiler ends the kernel"
+        message = f"{about['kernel']}: {rule}, in block {about['block']}, thread {about['thread']}, at {about['line']}"
+        return TrapError(message, **about, fault="undefined code", summary=rule)
 
     def _assertion(self, printed: Iterator[traps.PrintRecord], about: dict[str, Any]) -> traps.Assertion | None:
         """The failed assertion of the thread that trapped."""

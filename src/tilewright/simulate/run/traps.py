@@ -105,6 +105,23 @@ def _registers(function: tree.Function) -> set[str]:
     return {part.name for item in instructions for operand in item.operands for part in parts(operand)}
 
 
+def is_end(module: tree.Module, ptx_line: int) -> bool:
+    r"""Whether a `trap` ends its function, with no `ret` after it: NVVM's own, in place of undefined code.
+
+    After `__trap()` a function goes on.
+
+    >>> from tilewright.simulate.ptx.parser import parse
+    >>> text = ".version 8.0\n.target sm_90\n.visible .entry k() {\ntrap;\nL: ret;\nM:\ntrap;\nN: trap;\n}"
+    >>> [is_end(parse(text), line) for line in (4, 7, 8)]
+    [False, True, True]
+    """
+    for function in module.functions.values():
+        behind = [item for item in function.body if isinstance(item, tree.Instruction) and item.ptx_line >= ptx_line]
+        if behind and behind[0].ptx_line == ptx_line:
+            return all(item.opcode == "trap" and item.guard is None for item in behind)
+    return False
+
+
 def error(name: str, assertion: Assertion | None, about: dict[str, Any], *, at_grid_barrier: bool) -> KernelError:
     """The error of a trap.
 
