@@ -10,7 +10,18 @@ LIBRARIES = {
     "cusparselt": "cuSPARSELt", "cusparse": "cuSPARSE",
     "cusolver": "cuSOLVER", "npp": "NPP", "nccl": "NCCL", "nvjpeg": "nvJPEG", "cutensor": "cuTENSOR",
 }  # fmt: skip
+#: How names of headers begin whose functions are all in the headers, with the package that has them.
+_HEADERS = {"curand_": "nvidia-curand"}
 _FILE = re.compile(rb"lib(?:" + "|".join(LIBRARIES).encode() + rb")\w*\.so[.\d]*")
+
+
+def package(header: str) -> str:
+    """The package with a header that needs none of its library's machine code; "" for other headers.
+
+    >>> package("curand_kernel.h"), package("curand.h")
+    ('nvidia-curand', '')
+    """
+    return next((found for start, found in _HEADERS.items() if header.startswith(start)), "")
 
 
 def refusal(name: str) -> str | None:
@@ -20,6 +31,8 @@ def refusal(name: str) -> str | None:
     'libcurand.so.10, of cuRAND, a library in machine code, which no simulated GPU runs'
     """
     name = name.rpartition("/")[2]
+    if package(name):
+        return None
     start = name.removeprefix("-l").removeprefix("lib")
     found = next((library for key, library in LIBRARIES.items() if start.startswith(key)), None)
     return found and f"{name}, of {found}, a library in machine code, which no simulated GPU runs"

@@ -108,9 +108,9 @@ def _why(source: Path, said: str, toolkit: Toolkit) -> str:
             if reason := vendor_libraries.refusal(name):
                 return f"{source}: {verb} {reason}; remove its calls, or replace them by kernels"
     if header := _NO_HEADER.search(said):
-        return (
-            f"{source}: the header {header[1]} must be in a folder that nvcc searches (got no such file); name its "
-            f"folder: NVCC_APPEND_FLAGS='-I FOLDER'\n{said.strip()}"
-        )
+        package = vendor_libraries.package(header[1])
+        do = f"install it: pip install {package}" if package else "name its folder: NVCC_APPEND_FLAGS='-I FOLDER'"
+        rule = f"the header {header[1]} must be in a folder that nvcc searches (got no such file)"
+        return f"{source}: {rule}; {do}\n{said.strip()}"
     advised = [*removed_names.advice(said), *filter(None, [toolkit.remedy])]
     return "\n".join([f"nvcc refused {source}:", said.strip(), *(f"{one}." for one in advised)])

@@ -310,6 +310,10 @@ def test_source_that_does_not_compile_is_refused(tmp_path: Path) -> None:
     ran = tilewright("run", str(tmp_path / "wrong.cu"))
     assert ran.returncode == 2
     assert "includes cublas_v2.h, of cuBLAS" in ran.stderr
+    if not list(Path(sys.prefix).rglob("curand_kernel.h")):
+        (tmp_path / "wrong.cu").write_text("#include <curand_kernel.h>\nint main() {}\n")
+        ran = tilewright("run", str(tmp_path / "wrong.cu"))
+        assert (ran.returncode, "pip install nvidia-curand" in ran.stderr) == (2, True)
     (tmp_path / "wrong.cu").write_text(
         'extern "C" int curandCreateGenerator(); int main() { curandCreateGenerator(); }'
     )
