@@ -15,10 +15,14 @@ import pytest
 
 import tilewright as tw
 from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.device.launching import LaunchConfig, Launcher
+from tilewright.simulate.device.linking import ObjectCode
+from tilewright.simulate.device.modules import Kernel, cuLibraryUnload
 
 calls: Any = pytest.importorskip("cuda.bindings.driver", reason="not run: cuda.bindings is not installed")
 
 NON_BLOCKING = 1
+MODE_RELAXED = 2
 MOVE = 1
 
 
@@ -116,6 +120,35 @@ def test_a_stream_that_is_not_joined_is_an_error(driver: Driver, later: bool) ->
         driver.cuStreamWaitEvent(stream, joined, 0)
     assert driver.code("cuStreamEndCapture", stream) == "STREAM_CAPTURE_UNJOINED"
     assert int(driver.cuStreamIsCapturing(stream)) == 0
+
+
+INCREMENT = b"""
+.version 8.0 .target sm_80 .address_size 64
+.visible .entry increment(.param .u64 x) {
+    .reg .b32 %r1; .reg .b64 %rd1;
+    ld.param.u64 %rd1, [x]; ld.global.u32 %r1, [%rd1]; add.s32 %r1, %r1, 1; st.global.u32 [%rd1], %r1; ret;
+}"""
+
+
+def test_a_launch_that_repeats_one_in_another_stream_is_captured(driver: Driver, gpu: SimulatedGpu) -> None:
+    x, (stream, other) = driver.cuMemAlloc(4), (driver.cuStreamCreate(NON_BLOCKING) for _ in range(2))
+    kernel, launcher = Kernel(ObjectCode(INCREMENT, "ptx"), "increment"), Launcher(gpu)
+
+    def launch(where: Any) -> None:
+        launcher.launch(int(where), LaunchConfig(grid=1, block=1), kernel, int(x))
+
+    driver.cuMemsetD8(x, 0, 4)
+    launch(other)
+    driver.cuStreamBeginCapture(stream, MODE_RELAXED)
+    launch(other)
+    launch(stream)
+    graph = driver.cuStreamEndCapture(stream)
+    assert driver.read(x) == 2
+    driver.cuGraphLaunch(driver.cuGraphInstantiate(graph, 0), stream)
+    assert driver.read(x) == 3
+    assert gpu.accepted
+    cuLibraryUnload(gpu, kernel.code.library.handle)
+    assert not gpu.accepted, "nothing of an unloaded module is kept"
 
 
 def test_what_a_capture_forbids(driver: Driver) -> None:

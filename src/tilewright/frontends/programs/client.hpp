@@ -34,7 +34,7 @@ struct Thread {
     }
 };
 
-// A launch that succeeded, of which others that differ in values alone need no answer.
+// An accepted launch. Launches that differ from it only in the values of parameters need no answer.
 struct Ticket {
     const void *function;
     dim3 grid, block;

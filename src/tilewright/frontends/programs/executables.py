@@ -56,16 +56,16 @@ def kept(
     parts = [*command, str(len(command)), *facts, str(source.absolute()), str(Path.cwd()), *variables]
     key = store.digest("nvcc", *map(_shown, parts))
     room = store.room(secure_files.PROGRAMS)
+    elsewhere = (*_SYSTEM, *system)
     found = store.read(room, key, lambda header: (list(map(str, header["files"])), str(header["state"])))
-    if found is not None and _state(found[0][0], folders) == found[0][1]:
+    if found is not None and _state(found[0][0], folders, elsewhere) == found[0][1]:
         return found[1]
     with secure_files.working_folder() as work:
         listed, start = work / "read", time.time_ns() - _TICK
         made = make(listed)
         files = [os.path.normpath(path) for path in _read(listed)]
-    own = [path for path in files if not path.startswith((*_SYSTEM, *system))]
-    if files and not any(_is_elusive(path) for path in own):
-        state = _state(files, folders)
+    if files and not any(_is_elusive(path) for path in files if not path.startswith(elsewhere)):
+        state = _state(files, folders, elsewhere)
         if state and all(_changed(path) < start for path in files):
             store.write(room, key, {"files": files, "state": state}, made)
     return made
@@ -95,15 +95,19 @@ def _folders(source: Path) -> list[str] | None:
     return folders
 
 
-def _state(files: Sequence[str], folders: Sequence[str]) -> str:
-    """A digest of files, and of the names by which other files in the folders could be read; "" if one is missing."""
+def _state(files: Sequence[str], folders: Sequence[str], elsewhere: tuple[str, ...]) -> str:
+    """A digest of files, and of the names by which other files could be read; "" if one is missing.
+
+    Those could be in the folders, or beside a file that includes them and is not `elsewhere`.
+    """
     parts = []
+    beside = sorted({str(Path(path).parent) for path in files if not path.startswith(elsewhere)})
     try:
         for path in files:
             parts.append(hashlib.sha256(Path(path).read_bytes()).hexdigest())
     except OSError:
         return ""
-    for folder in folders:
+    for folder in dict.fromkeys([*folders, *beside]):
         parts += ["", *sorted(_others(folder, files))]
     return store.digest(*parts)
 

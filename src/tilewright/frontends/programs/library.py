@@ -34,7 +34,7 @@ _OLDER = {
     "cudaGetDeviceProperties": "return cudaGetDeviceProperties_v2(a0, a1);",
     "cudaGraphAddDependencies": "a4 = (size_t)a3, a3 = nullptr;",
 }
-#: Calls after which a launch that was accepted is accepted again, so it needs no answer.
+#: Calls that change nothing on which the acceptance of a launch depends, so that tickets stay valid.
 _KEEPS_TICKETS = frozenset(
     "cudaDeviceSynchronize cudaStreamSynchronize cudaGetLastError cudaPeekAtLastError cudaMalloc cudaFree "
     "cudaMallocAsync cudaFreeAsync cudaMemcpy cudaMemcpyAsync cudaMemset cudaMemsetAsync cudaGetDevice "

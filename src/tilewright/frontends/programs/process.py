@@ -33,6 +33,8 @@ _DESCRIPTOR = "TILEWRIGHT_PROGRAM"
 _ARENA = struct.Struct("<2Q")
 #: Seconds in which a program must end after Ctrl-C.
 _GRACE_SECONDS = 2.0
+#: Most packets of each thread that are answered before another thread connects.
+_MOST_BEFORE = 16
 
 
 def library() -> Library:
@@ -90,9 +92,8 @@ class Served:
     def _finish(self) -> None:
         """Make the launches that a program did not wait for."""
         for caller in self._callers():
-            while caller.has_come():
-                if not self._answer(caller):
-                    break
+            while self._answer(caller):
+                pass
 
     def _connect(self) -> None:
         """Connect a thread of the program, and send it the device memory.
@@ -100,8 +101,9 @@ class Served:
         What other threads have sent comes first: it may be launches that this thread knows of.
         """
         for caller in self._callers():
-            if caller.has_come():
-                self._answer(caller)
+            for _ in range(_MOST_BEFORE):
+                if not self._answer(caller):
+                    break
         _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
         for descriptor in descriptors:
             try:
@@ -129,7 +131,12 @@ class Served:
         return self._runtimes[process]
 
     def _answer(self, caller: Caller) -> bool:
-        """Answer the calls that have come; False if the connection has ended."""
+        """Answer the calls that have come; False if there were none or the connection has ended.
+
+        `_connect` may have answered a caller, or ended its connection, since it was found ready.
+        """
+        if caller.channel.fileno() < 0 or not caller.has_come():
+            return False
         try:
             caller.serve()
             return True

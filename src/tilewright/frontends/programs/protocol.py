@@ -39,6 +39,8 @@ _MOST_RECEIVED = 1 << 16
 _MOST_WAITING = 1 << 20
 #: The most that a call reads of the program's memory: a fat binary is not larger.
 _MOST_READ = 1 << 30
+#: Most tickets that a connection gives; each keeps its kernel. Later launches wait for an answer.
+_MOST_NUMBERS = 4096
 _HEAD = struct.Struct("<6Q")
 _MESSAGE = struct.Struct("<2I")
 
@@ -49,7 +51,7 @@ class EndedConnection(Exception):  # noqa: N818  # no error: a thread of the pro
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A launch that was accepted, of which others differ in the values of parameters alone."""
+    """An accepted launch. Launches that differ from it only in the values of parameters need no answer."""
 
     stream: int
     config: LaunchConfig
@@ -137,6 +139,8 @@ class Caller(Host):
         if starts[-1] > 8 * _MOST_WORDS or program.prints or program.launches_kernels:
             return
         key = stream, config, kernel
+        if key not in self._numbers and len(self._numbers) >= _MOST_NUMBERS:
+            return
         number = self._numbers.setdefault(key, len(self._numbers))
         places = tuple((start, start + size) for start, size in zip(starts, sizes, strict=False))
         self._tickets[number] = Ticket(stream, config, kernel, places, starts[-1])
@@ -256,7 +260,7 @@ class Caller(Host):
             message, given = self._message(0)
             if message == _ANSWERED:
                 return int.from_bytes(given[:8], "little")
-            self._call(given)
+            (self._launched if message == _LAUNCHED else self._call)(given)
 
     def call_back(self, gpu: SimulatedGpu, stream: int, function: int, *words: int) -> None:
         """Call a function of the program: the earlier work of its stream is done."""
@@ -351,7 +355,9 @@ class Caller(Host):
 
     def has_come(self) -> bool:
         """Whether something has come, or the connection has ended."""
-        return bool(select.select([self.channel], [], [], 0)[0])
+        ready = select.poll()
+        ready.register(self.channel, select.POLLIN)
+        return bool(ready.poll(0))
 
     def _is_whole(self) -> bool:
         """Whether a whole message is there."""

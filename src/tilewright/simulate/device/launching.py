@@ -199,9 +199,11 @@ class Launcher:
     ) -> bool:
         """Repeat a launch that an earlier call made, which needs none of the checks; False if there is none.
 
-        Nothing that they depend on has changed since, and nobody observes it.
+        What the checks depend on is unchanged, and there is no observer.
         """
         gpu = self.gpu
+        if gpu.graphs.captures or gpu.left_out.launches:
+            return False
         known = gpu.accepted.get((library.handle, name))
         if known is None or known.state != self._state(library, name, config, values) or passed is not None:
             return False
@@ -228,7 +230,7 @@ class Launcher:
         gpu = self.gpu
         return (
             values, config.grid, config.block, config.cluster, config.shmem_size, _is_cooperative(config),
-            gpu.changes_made, gpu.observers, bool(gpu.graphs.captures), bool(gpu.left_out.launches), gpu.limits,
+            gpu.changes_made, gpu.observers, gpu.limits,
             gpu.seed, gpu.set_limits.get(_STACK_LIMIT), gpu.kernel_limits.get((library.handle, name)),
         )  # fmt: skip
 

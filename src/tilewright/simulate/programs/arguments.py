@@ -114,7 +114,7 @@ def _numba_values(kernel: str, argument: Argument, value: Any, address: AddressO
     if argument.kind == "array":
         shape: Any = value if _fits(argument, value) else _checked_array(kernel, argument, value)
         fields = (0, 0, math.prod(shape.shape), shape.dtype.itemsize, address(value), *shape.shape, *shape.strides)
-        return [(field & _MASK).to_bytes(8, "little") for field in fields]
+        return [_integer(field) for field in fields]
     if argument.kind == "record":
         if getattr(value, "dtype", None) != np.dtype(argument.dtype):
             raise _mismatch(kernel, argument, value)

@@ -94,6 +94,14 @@ def test_another_option_is_compiled(compiler: Compiler) -> None:
     assert not compiler.runs_again()
 
 
+def test_a_header_that_a_header_would_find_first_is_compiled(compiler: Compiler) -> None:
+    nearer = compiler.header.parent / "include" / "scale.h"
+    nearer.parent.mkdir()
+    nearer.write_text("#define SCALE 5\n")
+    assert compiler.runs_again()
+    assert not compiler.runs_again()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("NVCC_APPEND_FLAGS", "-G"), ("NVCC_PREPEND_FLAGS", "-DN=4"), ("CPATH", "elsewhere"), ("GCC_EXEC_PREFIX", "/x")],
@@ -230,6 +238,7 @@ def test_nvcc_runs_again_only_for_a_changed_header_of_the_device(
     for number, text in enumerate(("// one\n", "// one\n", "// two\n")):
         if number != 1:
             header.write_text(text)
+            time.sleep(SETTLED)
         folder = tmp_path / str(number)
         folder.mkdir()
         made = source.compiled(path, machine.gpu("h100"), library, folder)

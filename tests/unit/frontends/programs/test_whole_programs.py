@@ -213,6 +213,11 @@ def test_launches_that_are_not_waited_for_keep_their_order_and_report_at_the_nex
     assert "2 findings (2 errors) in 172 launches of 2 kernels" in left.stdout  # with the last, that nobody waited for
 
 
+def test_threads_that_come_and_go_and_a_callback_that_launches() -> None:
+    ran = tilewright("run", str(HERE / "connections.cu"))
+    assert (ran.stdout, said(ran)) == ("called: 4\nthreads: 5, 0\n", []), ran.stderr
+
+
 def test_textures_and_graphs_of_single_nodes_by_the_driver() -> None:
     ran = tilewright("run", str(HERE / "single_nodes.cu"))
     assert (ran.stdout, said(ran)) == ("0.5 9 110.5, 4 channels 1, 1\n5 12.5\n", []), ran.stderr

@@ -45,13 +45,14 @@ def test_an_array_is_numbas_nine_fields() -> None:
 
 def test_an_array_of_the_gpu_is_described_by_its_interface() -> None:
     class OnGpu:
-        def __init__(self, strides: tuple[int, int] | None) -> None:
+        def __init__(self, strides: tuple[int, int] | None, rows: Any = 2) -> None:
             self.__cuda_array_interface__ = {
-                "typestr": "<f4", "shape": (2, 5), "strides": strides, "data": (0x10, False), "version": 3,
+                "typestr": "<f4", "shape": (rows, 5), "strides": strides, "data": (0x10, False), "version": 3,
             }  # fmt: skip
 
     assert list(numba(MATRIX, OnGpu(None), [8] * 9))[5:] == words(2, 5, 20, 4)
     assert list(numba(MATRIX, OnGpu((4, 8)), [8] * 9))[5:] == words(2, 5, 4, 8)
+    assert list(numba(MATRIX, OnGpu(None, np.int64(2)), [8] * 9))[5:] == words(2, 5, 20, 4)
 
 
 @pytest.mark.parametrize(

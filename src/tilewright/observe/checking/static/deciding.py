@@ -59,7 +59,9 @@ def unused(values: Values) -> frozenset[int]:
 
 
 def data(values: Values) -> frozenset[int]:
-    """PTX lines of volatile accesses, and exchanges, of which no read decides anything: they are no flags or locks.
+    """PTX lines of volatile accesses and exchanges whose values reach no branch, address or other lane.
+
+    They are data, and no flags or locks.
 
     >>> from tilewright.observe.checking.static.values import of_kernel
     >>> text = '''.version 8.0 .target sm_90 .address_size 64

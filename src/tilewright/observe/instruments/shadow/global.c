@@ -357,8 +357,8 @@ static uint32_t judge_bytes(const struct access *me, uint64_t offset)
     return 0;
 }
 
-// Judge the bytes of a lane's access; returns the defect, or 0. What `free` gave back in this launch without an order
-// is a race, as it is where the access comes first.
+// Judge the bytes of a lane's access; returns the defect, or 0. If nothing orders the access and a `free` of this
+// launch, it is a race, whichever comes first.
 static uint32_t judge_place(const struct access *me)
 {
     uint64_t offset = me->address - me->launch->base;
@@ -382,14 +382,14 @@ static void judge_lane(const struct access *me)
         me->launch->lists ? judge_listed_cell(me, cell, offset) : judge_cell(me, cell, offset);
 }
 
-// A block of the heap ends: for what was written there, that is one more write.
+// A block of the heap ends: `free` counts as one more write of every byte of it that was written.
 void tw_shadow_ends(struct access *me, uint64_t start, uint64_t end)
 {
     uint64_t size = me->launch->cell_bytes;
     for (uint64_t cell = start / size; cell < (end + size - 1) / size && fits(me->number, me->clock); cell++) {
         me->address = cell * size + me->launch->base;
         if (state_at(me, cell * size) & TW_READABLE)
-            judge_cell(me, cell, cell * size);
+            me->launch->lists ? judge_listed_cell(me, cell, cell * size) : judge_cell(me, cell, cell * size);
     }
 }
 

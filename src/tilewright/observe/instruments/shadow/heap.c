@@ -48,7 +48,7 @@ void tw_shadow_heap_given(TW_WHERE, uint32_t mask, const uint64_t *addresses, ui
             continue;
         fill(of, from, start - 1, TW_FREE);
         fill(of, start, start + size, TW_WRITABLE);
-        fill(of, start + size, end, TW_FREE);
+        fill(of, start + size, end + (of->base + end < of->heap_end), TW_FREE);  // to the next header, which ends it
         forget(of, start, size);
         fill(of, start - 1, start, TW_HEAP_BLOCK);
     }

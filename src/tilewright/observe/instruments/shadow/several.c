@@ -3,8 +3,8 @@
 // A list is a chain of accesses, each kept once with the chain behind it. An access that is ordered before a later one
 // is left out, because what comes after the later one comes after it. If no place is free, those are freed to which no
 // cell of shared memory leads. If that frees few, further lists do not keep lanes; if it often frees few, nor sites;
-// and if it still does, there are no further lists. Lists of global memory are kept if some warp may not know their
-// accesses, and if there is room for all of them.
+// and if it still does, there are no further lists. A sweep keeps the lists of global memory with an access after
+// which some warp may not be ordered; if they are too many, it keeps none.
 
 #include "clusters.h"
 #include "several.h"

@@ -74,7 +74,8 @@ class Emitter:
         self.instruments = instruments
         self.code = Code(host)
         self.sites: list[Site] = []  # places of errors, and of events
-        # rows by instrument and site, while forms of a move are emitted of which one runs: they share rows, not tallies
+        # While two forms of one move are emitted, of which one runs: the counter row of each instrument and site. Both
+        # forms use one row, and no tallies.
         self.forms: dict[tuple[int, Site], int] | None = None
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
         self.handlers: dict[str, Handler] = {}  # the handlers that are called, by symbol
