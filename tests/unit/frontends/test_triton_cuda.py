@@ -13,7 +13,6 @@ import pytest
 
 import tilewright as tw
 from tilewright.frontends.imported import observing
-from tilewright.frontends.triton import names
 from tilewright.frontends.triton.descriptors import parameters, tensor_map
 from tilewright.observe.prediction.programs import Predictions
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -397,6 +396,8 @@ def test_a_graph_has_launches_in_its_streams_alone(gpu: SimulatedGpu) -> None:
 
 
 def test_a_changed_file_of_triton_changes_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.frontends.triton import names
+
     key = inspect.unwrap(names._of_installed_files)
     (tmp_path / "compiler").mkdir()
     for name in ("__init__.py", "compiler/passes.py"):

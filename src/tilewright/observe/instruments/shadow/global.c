@@ -189,7 +189,8 @@ static uint64_t value_of(const struct access *me, uint64_t cell, uint64_t offset
 }
 
 // Store W of a write; returns the W before it and the number of `its` list. A strong write does not hide a weak one,
-// with which others may race.
+// with which others may race. Strong ones of several warps have no list: warps that wait for a lock would join it again
+// and again.
 TW_INLINE static inline uint64_t put_write(const struct access *me, uint64_t cell, uint64_t mine, uint32_t *its,
                                            bool lists)
 {
@@ -202,9 +203,7 @@ TW_INLINE static inline uint64_t put_write(const struct access *me, uint64_t cel
     before = __atomic_load_n(write, __ATOMIC_SEQ_CST);
     for (;;) {
         *its = list_in(me, cell, before, false, lists);
-        uint64_t next = before && !(before & TW_STRONG) ? before
-                        : lists && is_listed(me, before) ? joined_here(me, cell, before, mine, false)
-                                                         : over(me, before, mine);
+        uint64_t next = before && !(before & TW_STRONG) ? before : over(me, before, mine);
         if (next == before ||
             __atomic_compare_exchange_n(write, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return before;
