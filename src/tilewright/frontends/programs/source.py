@@ -12,6 +12,7 @@ from tilewright.errors import CompileError
 from tilewright.frontends import vendor_libraries
 from tilewright.frontends.programs import executables
 from tilewright.frontends.programs.library import Library, compiler
+from tilewright.ground import installation
 from tilewright.ground.progress import announced
 from tilewright.simulate.machine.gpu import Gpu
 from tilewright.simulate.programs import removed_names, toolkits
@@ -109,7 +110,11 @@ def _why(source: Path, said: str, toolkit: Toolkit) -> str:
                 return f"{source}: {verb} {reason}; remove its calls, or replace them by kernels"
     if header := _NO_HEADER.search(said):
         package = vendor_libraries.package(header[1])
-        do = f"install it: pip install {package}" if package else "name its folder: NVCC_APPEND_FLAGS='-I FOLDER'"
+        do = (
+            f"install it: {installation.packages(package)}"
+            if package
+            else "name its folder: NVCC_APPEND_FLAGS='-I FOLDER'"
+        )
         rule = f"the header {header[1]} must be in a folder that nvcc searches (got no such file)"
         return f"{source}: {rule}; {do}\n{said.strip()}"
     advised = [*removed_names.advice(said), *filter(None, [toolkit.remedy])]

@@ -118,7 +118,7 @@ def is_end(module: tree.Module, ptx_line: int) -> bool:
     for function in module.functions.values():
         behind = [item for item in function.body if isinstance(item, tree.Instruction) and item.ptx_line >= ptx_line]
         if behind and behind[0].ptx_line == ptx_line:
-            return all(item.opcode == "trap" and item.guard is None for item in behind)
+            return all(item.opcode == behind[0].opcode and item.guard is None for item in behind)
     return False
 
 
