@@ -25,7 +25,7 @@ enum { ROWS = 300, WRITE = 400 };
 // Words of global memory and their cells.
 static uint8_t states[4 * CELLS], quiet[CELLS];
 static uint64_t global_writes[CELLS], global_reads[CELLS], stored[CELLS];
-static uint32_t lists[2 * CELLS];
+static uint32_t lists[CELLS];
 
 // A block with lists, whose words were all written before: of shared memory, or of global memory.
 struct listed {

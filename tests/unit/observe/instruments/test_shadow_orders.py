@@ -227,6 +227,51 @@ def test_a_waiting_warp_notifies_once(fences: bool, monkeypatch: pytest.MonkeyPa
         assert {one.code for one in found} == {"TW303"}
 
 
+POLLING = r"""
+__global__ void read_later(int *out, int *gate, int n) {
+    __shared__ int near;
+    const bool first = SPACE ? threadIdx.x < 32 : blockIdx.x == 0;
+    int *flag = SPACE ? &near : gate;
+    if (SPACE && threadIdx.x == 0) near = 0;
+    __syncthreads();
+    if (first) {
+        int sum = 0;
+        for (int i = 0; i < n; ++i) sum = sum * 3 + out[512 + i % 7];
+        if (threadIdx.x == 0) {
+            out[600] = sum;
+            __threadfence();
+            asm volatile("st.release.gpu.u32 [%0], 1;" :: "l"(flag) : "memory");
+        }
+    } else {
+        int seen = 0;
+        while (!seen) asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+        out[threadIdx.x] = out[600];
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_warps_that_read_a_flag_again_and_again_ask_once(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    real = Orders.call
+
+    def counted(self: Orders, what: int, *rest: int) -> int:
+        calls.append(what)
+        return real(self, what, *rest)
+
+    monkeypatch.setattr(Orders, "call", counted)
+    monkeypatch.setenv("TILEWRIGHT_THREADS", "1")
+    space = "shared" if shared else "global"
+    text = POLLING.replace("SPACE", str(int(shared))).replace("gpu.u32", f"gpu.{space}.u32")
+    text = text.replace('"l"(flag)', '"r"((unsigned)__cvta_generic_to_shared(flag))' if shared else '"l"(flag)')
+    program = Program.from_cuda(text, "read_later", (8, 0))
+    grid = 1 if shared else 2
+    given = np.ones(1024, np.int32), np.zeros(1, np.int32), 2000
+    assert not list(tw.check(program, grid, 256, given, schedules=0))
+    assert 0 < len(calls) < 8 * 256
+
+
 @pytest.mark.parametrize("parts", [False, True])
 def test_a_relaxed_arrival_at_a_cluster_passes_on_what_a_fence_released(parts: bool) -> None:
     known = Orders(4)

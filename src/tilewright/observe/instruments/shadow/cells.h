@@ -502,7 +502,7 @@ struct tw_shadow_launch {
     uint64_t *writes;     // W of global memory
     uint64_t *reads;      // R
     uint64_t *stored;     // what unordered stores wrote
-    uint32_t *lists;      // of its cells: the lists of W and of R, `born` in the upper half; null if there are none
+    uint32_t *lists;      // of its cells: that of R, `born` in the upper half; null if there are none
     uint8_t *quiet;       // of its cells: all ones if several blocks have read it, all may, and nothing has written it
     // orders.py, which knows the order that fences and atomics make; null if the kernel has no fences.
     int32_t (*order)(int64_t what, int64_t block, int64_t warp, int64_t a, int64_t b, int64_t clock);

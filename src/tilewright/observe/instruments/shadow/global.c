@@ -82,12 +82,12 @@ static bool is_outgoing(uint64_t cell)
     return clock_of(cell) == TW_CLOCK_OUTGOING && block_of(cell) <= TW_BLOCK_MAX;
 }
 
-// The number of the list of W or R of a cell; 0: it has none.
-static inline uint32_t list_in(const struct access *me, uint64_t cell, uint64_t value, bool of_reads, bool lists)
+// The number of the list of R of a cell; 0: it has none.
+static inline uint32_t list_in(const struct access *me, uint64_t cell, uint64_t value, bool lists)
 {
     if (!lists || block_of(value) != me->number || who_of(value) != TW_SEVERAL_WARPS)
         return 0;
-    uint32_t list = __atomic_load_n(&me->launch->lists[2 * cell + of_reads], __ATOMIC_RELAXED);
+    uint32_t list = __atomic_load_n(&me->launch->lists[cell], __ATOMIC_RELAXED);
     uint32_t number = list & UINT16_MAX;
     const struct tw_one_access *first = &several_of(me->launch, me->block)->of[number];
     return number && first->cell && first->born == list >> 16 ? number : 0;
@@ -114,22 +114,24 @@ static uint64_t both_here(const struct access *me, uint64_t cell, uint64_t mine)
     return (both(me, cell, mine) & ~TW_SITES) | (of & TW_SITES);
 }
 
-// Whether lists tell a cell's accesses by other warps of our block, or by several, apart.
+// Whether R is of other warps of our block, or of several, which lists tell apart.
 static inline bool is_listed(const struct access *me, uint64_t value)
 {
     return value && block_of(value) == me->number && !is_of_ranks(value) && !is_outgoing(value) &&
            !is_ours(me, value);
 }
 
-// W or R of a cell after such accesses and ours; its list changes.
+// R of a cell after such reads and ours; its list changes.
 __attribute__((noinline)) static uint64_t joined_here(const struct access *me, uint64_t cell, uint64_t value,
-                                                      uint64_t mine, bool of_reads)
+                                                      uint64_t mine)
 {
     const uint64_t block = me->number << TW_BLOCK_SHIFT;
-    uint32_t number = list_in(me, cell, value, of_reads, true);
+    uint32_t number = list_in(me, cell, value, true);
+    if (number && is_in_list(me, (uint64_t)number << TW_SITE_SHIFT | TW_SEVERAL_WARPS, mine ^ block))
+        return value;
     uint64_t all = tw_shadow_join_global(me, value ^ block, &number, mine ^ block) | block;
     uint32_t born = several_of(me->launch, me->block)->of[number].born;
-    __atomic_store_n(&me->launch->lists[2 * cell + of_reads], born << 16 | number, __ATOMIC_RELAXED);
+    __atomic_store_n(&me->launch->lists[cell], born << 16 | number, __ATOMIC_RELAXED);
     return who_of(all) == TW_SEVERAL_WARPS ? (all & ~TW_SITES) | (both_here(me, value, mine) & TW_SITES) : all;
 }
 
@@ -188,24 +190,17 @@ static uint64_t value_of(const struct access *me, uint64_t cell, uint64_t offset
     return value;
 }
 
-// Store W of a write; returns the W before it and the number of `its` list. A strong write does not hide a weak one,
-// with which others may race. Strong ones of several warps have no list: warps that wait for a lock would join it again
-// and again.
-TW_INLINE static inline uint64_t put_write(const struct access *me, uint64_t cell, uint64_t mine, uint32_t *its,
-                                           bool lists)
+// Store W of a write; returns the W before it. A strong write does not hide a weak one, with which others may race.
+// Several warps' strong writes are kept as one: warps that wait for a lock would change a list again and again.
+static uint64_t put_write(const struct access *me, uint64_t *cell, uint64_t mine)
 {
-    uint64_t *write = &me->launch->writes[cell], before;
-    if (!me->strong) {
-        before = __atomic_exchange_n(write, mine, __ATOMIC_SEQ_CST);
-        *its = list_in(me, cell, before, false, lists);
-        return before;
-    }
-    before = __atomic_load_n(write, __ATOMIC_SEQ_CST);
+    if (!me->strong)
+        return __atomic_exchange_n(cell, mine, __ATOMIC_SEQ_CST);
+    uint64_t before = __atomic_load_n(cell, __ATOMIC_SEQ_CST);
     for (;;) {
-        *its = list_in(me, cell, before, false, lists);
         uint64_t next = before && !(before & TW_STRONG) ? before : over(me, before, mine);
         if (next == before ||
-            __atomic_compare_exchange_n(write, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            __atomic_compare_exchange_n(cell, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return before;
     }
 }
@@ -215,7 +210,7 @@ TW_INLINE static inline void put_read(const struct access *me, uint64_t cell, ui
     uint64_t *read = &me->launch->reads[cell], before = __atomic_load_n(read, __ATOMIC_RELAXED);
     for (;;) {
         bool listed = lists && is_listed(me, before);
-        uint64_t next = listed ? joined_here(me, cell, before, mine, true) : joined(me, before, mine);
+        uint64_t next = listed ? joined_here(me, cell, before, mine) : joined(me, before, mine);
         if (next == before ||
             __atomic_compare_exchange_n(read, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return;
@@ -255,13 +250,13 @@ static bool report_one(const struct access *me, uint64_t cell, uint64_t value, b
     return kind != 0;
 }
 
-// The same with each access of a list.
-__attribute__((noinline)) static bool report_each(const struct access *me, uint64_t cell, uint32_t list, bool wrote)
+// The same with each read of a list.
+__attribute__((noinline)) static bool report_each(const struct access *me, uint64_t cell, uint32_t list)
 {
     uint64_t rest = (uint64_t)list << TW_SITE_SHIFT | TW_SEVERAL_WARPS;
     bool any = false;
     while (rest)
-        any |= report_one(me, cell, take(me, &rest) | me->number << TW_BLOCK_SHIFT, wrote);
+        any |= report_one(me, cell, take(me, &rest) | me->number << TW_BLOCK_SHIFT, false);
     return any;
 }
 
@@ -272,24 +267,22 @@ TW_INLINE static inline void judge_one_cell(const struct access *me, uint64_t ce
     uint64_t clock = me->copies ? TW_CLOCK_OUTGOING : me->clock;
     uint64_t mine = me->number << TW_BLOCK_SHIFT | clock << TW_CLOCK_SHIFT | me->low;
     uint64_t written, seen = 0;
-    uint32_t list = 0;
     if (me->writes) {
         if (me->values) {
             uint64_t now = __atomic_load_n(write, __ATOMIC_SEQ_CST);
             bool own = !((now ^ mine) & ~(TW_SITES | TW_STRONG));
             store_value(&me->launch->stored[cell], now, race_of(me, now, false) || own, value_of(me, cell, offset));
         }
-        written = put_write(me, cell, mine, &list, lists);
+        written = put_write(me, write, mine);
         if (__atomic_load_n(&me->launch->quiet[cell], __ATOMIC_SEQ_CST))
             __atomic_store_n(&me->launch->quiet[cell], 0, __ATOMIC_SEQ_CST);
         seen = __atomic_load_n(read, __ATOMIC_SEQ_CST);
     } else {
         put_read(me, cell, mine, lists);
         written = __atomic_load_n(write, __ATOMIC_SEQ_CST);
-        list = list_in(me, cell, written, false, lists);
     }
     uint32_t kind;
-    bool races = list ? report_each(me, cell, list, true) : report_one(me, cell, written, true);
+    bool races = report_one(me, cell, written, true);
     if (!races && me->reads && is_lockstep(me, written))
         report_as(me, TW_GLOBAL_LANES, written, true, TW_LOCKSTEP);
     else if (!races && (kind = unordered_of(me, written)) != 0)
@@ -299,8 +292,8 @@ TW_INLINE static inline void judge_one_cell(const struct access *me, uint64_t ce
         report(me, TW_GLOBAL_READ_ONLY, written, true);
     if (!me->writes)
         return;
-    list = list_in(me, cell, seen, true, lists);
-    races = list ? report_each(me, cell, list, false) : report_one(me, cell, seen, false);
+    uint32_t list = list_in(me, cell, seen, lists);
+    races = list ? report_each(me, cell, list) : report_one(me, cell, seen, false);
     if (!races && is_lockstep(me, seen))
         report_as(me, TW_GLOBAL_LANES, seen, false, TW_LOCKSTEP);
     else if (!races && (kind = unordered_of(me, seen)) != 0)

@@ -255,7 +255,7 @@ class MemoryCheck(Instrument):
         self._orders = orders.Orders(math.prod(facts.grid), scoped=self._scoped)
         cells = facts.global_bytes // self.cell_bytes + 8
         # one mapping for all: only whole large pages can be used
-        ends = [8 * cells, 16 * cells, 24 * cells, 32 * cells if self._waits_for_some and warps > 1 else 24 * cells]
+        ends = [8 * cells, 16 * cells, 24 * cells, 28 * cells if self._waits_for_some and warps > 1 else 24 * cells]
         self._cells = np.split(areas().take(ends[-1] + cells), ends)
         states = self._mark(facts)
         heap, heap_end, heap_known = self._heap_places(facts)

@@ -206,6 +206,8 @@ uint64_t tw_shadow_join(const struct access *me, uint64_t cell, uint64_t mine)
     uint64_t ones[PLACES], which = 0, own = mine;
     if (!me->launch->several_at || (who_of(cell) == TW_SEVERAL_WARPS && !list_of(me->launch, cell)))
         return keeps(me, cell) ? cell : is_unordered(me, cell, false) ? both(me, cell, mine) : mine;
+    if (is_in_list(me, cell, mine))
+        return cell;
     while (cell) {
         uint64_t one = take(me, &cell);
         bool flies = in_flight(one), unordered = !flies && is_unordered(me, one, false), kept = flies || keeps(me, one);

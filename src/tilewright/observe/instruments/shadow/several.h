@@ -9,7 +9,7 @@
 // A bulk copy in flight that reads the cell is in the list too, before all accesses, with its clock and its thread.
 //
 // Of global memory, cells are as without lists, with the least clock, because other blocks read them too. The lists of
-// W and R stand beside them. Accesses in these lists have no block.
+// R stand beside them. Accesses in these lists have no block.
 
 #ifndef TILEWRIGHT_SHADOW_SEVERAL_H
 #define TILEWRIGHT_SHADOW_SEVERAL_H
@@ -49,6 +49,21 @@ static inline uint64_t take(const struct access *me, uint64_t *cell)
     if (blurred && !in_flight(its) && me->home == me->block && is_ours(me, its))
         its = (its & ~(uint64_t)TW_WHO_MASK) | me->who;
     return its;
+}
+
+// Whether a list has an access like ours already, of our lane or more of our warp: a warp that waits repeats it. What it
+// knows of the others may be more now, but that only makes the list shorter.
+static inline bool is_in_list(const struct access *me, uint64_t cell, uint64_t mine)
+{
+    while (list_of(me->launch, cell)) {
+        uint64_t one = take(me, &cell);
+        if (in_flight(one) || !is_ours(me, one))
+            continue;
+        uint64_t differs = (one ^ mine) & ~(uint64_t)TW_WHO_MASK;
+        bool alike = (one & TW_SITES) == TW_SITES ? !(differs & ~TW_SITES) : !differs;
+        return alike && both_parts(who_of(one), who_of(mine), me->warp) == who_of(one);
+    }
+    return false;
 }
 
 // What R says of a bulk copy that reads the cell and is in flight.
