@@ -153,6 +153,12 @@ WORKS: tuple[Work, ...] = (
             Work(f"x A, {dtype} 4096", dtype, ((_N,), (_N, _N)), BANDWIDTH, counts="bytes"),
         )
     ),
+    *(
+        Work(f"dot product of {k:,}, {label}{dtype}", dtype, ((k,), (k,)), BLAS, options=options)
+        for dtype in ("float32", "float64")
+        for k in (100_000, 1_000_000, 10_000_000)
+        for label, options in (("", {}), ("fast order, ", {"order": "fast"}))
+    ),
     Work("8x4096x4096", "float32", ((8, _N), (_N, _N)), BANDWIDTH, counts="bytes"),
     *(
         Work(f"bias, gelu {m}x{n}x{k}", "float32", ((m, k), (k, n), (n,)), FUSED, options={"epilogue": gelu_of_sum})

@@ -1,7 +1,7 @@
 """Spares programs the import of `torch.distributed.tensor`, which takes as long as a third of torch's own.
 
 Before torch's C++ calls `__torch_dispatch__`, it asks whether a tensor is a `DTensor`; the first time it imports that
-class, and keeps it. Here it gets a class that answers for `DTensor`: nothing is one until the program has imported it.
+class, and keeps it. Here it gets a class that stands in for `DTensor`: no tensor is one until the program has imported it.
 
 Source: PyTorch, `is_dtensor` of `torch/csrc/utils/python_arg_parser.cpp`.
 """
@@ -19,8 +19,8 @@ _NAME = "torch.distributed.tensor"
 _ASKED_SO = ("2.14",)
 
 
-class _Answers(type):
-    """The class of the stand-in."""
+class _StandIn(type):
+    """The class of a class that stands in for `DTensor`."""
 
     def __instancecheck__(cls, tensor: Any) -> bool:
         real = getattr(sys.modules.get(_NAME), "DTensor", None)
@@ -30,7 +30,7 @@ class _Answers(type):
         return getattr(sys.modules[_NAME].DTensor, name)
 
 
-class _Asking(torch.Tensor):  # type: ignore[misc]
+class _Probe(torch.Tensor):  # type: ignore[misc]
     """A tensor whose operation makes the C++ ask."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -40,16 +40,16 @@ class _Asking(torch.Tensor):  # type: ignore[misc]
         return torch.zeros(0)
 
 
-def answer_for_it() -> None:
-    """Make torch's C++ keep a stand-in, unless the class is loaded already."""
+def spare_its_import() -> None:
+    """Make torch's C++ keep the class that stands in, unless `DTensor` is loaded already."""
     release = ".".join(torch.__version__.split(".")[:2])
     if release not in _ASKED_SO or _NAME in sys.modules or not torch.distributed.is_available():
         return
     standing_in = ModuleType(_NAME)
-    standing_in.DTensor = _Answers("DTensor", (), {})  # type: ignore[attr-defined]
-    asking = torch.Tensor._make_subclass(_Asking, torch.zeros(0))
+    standing_in.DTensor = _StandIn("DTensor", (), {})  # type: ignore[attr-defined]
+    probe = torch.Tensor._make_subclass(_Probe, torch.zeros(0))
     sys.modules[_NAME] = standing_in
     try:
-        asking.detach()
+        probe.detach()
     finally:
         del sys.modules[_NAME]

@@ -24,7 +24,7 @@ from tilewright.frontends.libcuda.static_runtime import static_runtime
 from tilewright.frontends.passed import passing
 from tilewright.frontends.torch import graphs, host_memory, shared, storages, streams
 from tilewright.frontends.torch.devices import is_traced, is_tracing, require_only_gpu, with_properties
-from tilewright.frontends.torch.distributed import answer_for_it
+from tilewright.frontends.torch.distributed import spare_its_import
 from tilewright.frontends.torch.operators import FACTORIES
 from tilewright.frontends.torch.tensors import DeviceTensor, factory, to_device
 from tilewright.ground.native.replaced_names import Row, replaced
@@ -80,7 +80,7 @@ class Properties:
 @contextmanager
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Replace the table's names, and register the factories of the device."""
-    answer_for_it()
+    spare_its_import()
     with replaced(rows(gpu)), ExitStack() as stack:
         for library in mapped_files():
             if library.name.startswith("libc10_cuda.so"):

@@ -114,7 +114,7 @@ static uint64_t both_here(const struct access *me, uint64_t cell, uint64_t mine)
     return (both(me, cell, mine) & ~TW_SITES) | (of & TW_SITES);
 }
 
-// Whether R is of other warps of our block, or of several, which lists tell apart.
+// Whether R of a cell is by another warp of our block, or by several, so that it has a list after one more read.
 static inline bool is_listed(const struct access *me, uint64_t value)
 {
     return value && block_of(value) == me->number && !is_of_ranks(value) && !is_outgoing(value) &&
