@@ -1,7 +1,8 @@
 """Spares programs the import of `torch.distributed.tensor`, which takes as long as a third of torch's own.
 
 Before torch's C++ calls `__torch_dispatch__`, it asks whether a tensor is a `DTensor`; the first time it imports that
-class, and keeps it. Here it gets a class that stands in for `DTensor`: no tensor is one until the program has imported it.
+class, and keeps it. Here it gets a class that stands in for `DTensor`. No tensor is one until the program has imported
+the real class.
 
 Source: PyTorch, `is_dtensor` of `torch/csrc/utils/python_arg_parser.cpp`.
 """
