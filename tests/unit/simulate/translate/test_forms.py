@@ -14,6 +14,7 @@ from tilewright.errors import KernelError
 from tilewright.instruments import Coalescing
 from tilewright.observe.instruments.touched import Touched
 from tilewright.simt import Memory
+from tilewright.simulate.state import GLOBAL_BASE
 
 STORE = "mad.wide.u32 %d1, %r30, 4, %out; st.global.u32 [%d1], %r30;"
 
@@ -163,6 +164,40 @@ def test_instruments_get_each_lane_that_is_moved_in_rows(space, index, block):
             assert np.flatnonzero(touched.of(bytes_, a.address, a.shape, a.strides)).tolist() == sorted(set(places))
         loads = [row for row in done.results["coalescing"].rows if row.site.opcode == f"ld{SPACES[space]}.u32"]
         assert [row.lanes for row in loads] == [limit]  # each access is one site, reported once
+
+
+#: The space is known at run time only: 0 is the array, 1 shared and 2 local memory, 3 what the array holds.
+ANYWHERE = """.shared .align 16 .b32 tile[64]; .local .align 16 .b32 own[64];"""
+OF_ANY_SPACE = """mov.u64 %d2, tile; cvta.shared.u64 %d2, %d2; mov.u64 %d3, own; cvta.local.u64 %d3, %d3;
+    ld.global.u32 %r9, [%a2]; ld.global.u64 %d4, [%a2+8];
+    setp.eq.u32 %p1, %r9, 1; setp.eq.u32 %p2, %r9, 2; setp.eq.u32 %p3, %r9, 3; mov.u64 %d1, %a1;
+    selp.b64 %d1, %d2, %d1, %p1; selp.b64 %d1, %d3, %d1, %p2; selp.b64 %d1, %d4, %d1, %p3;
+    mad.wide.u32 %d5, %tid, 4, %d1; add.u32 %r1, %tid, 100; st.u32 [%d5], %r1; bar.sync 0;
+    ld.u32 %r2, [%d5]; st.global.u32 [%at], %r2;"""
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("space", [0, 1, 2])
+def test_generic_addresses_whose_space_the_run_knows(monkeypatch, host, space):
+    use_host(monkeypatch.setattr, host)
+    out, a, which = np.zeros(32, np.uint32), np.zeros(32, np.uint32), np.array([space, 0], np.uint64)
+    run(kernel(OF_ANY_SPACE, 3, declarations=ANYWHERE), out, a, which, block=(32, 1, 1))
+    assert out.tolist() == [*range(100, 132)]
+    assert a.tolist() == (out.tolist() if space == 0 else [0] * 32)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("base", [0, 8, (1 << 32) - 4, 1 << 62, "0 inside", "1 inside", "31 inside"], ids=str)
+def test_generic_addresses_outside_memory_are_an_error(monkeypatch, host, base):
+    """All of a warp's lanes are outside, or those after the last byte that the memory can have."""
+    use_host(monkeypatch.setattr, host)
+    memory = Memory(1 << 16)
+    if isinstance(base, str):
+        base = GLOBAL_BASE + memory.capacity_bytes - 4 * int(base.split()[0])
+    out, which = memory.array(np.zeros(32, np.uint32)), memory.array(np.array([3, base], np.uint64))
+    with pytest.raises(KernelError, match="outside"):
+        run(kernel(OF_ANY_SPACE, 3, declarations=ANYWHERE), out, out, which, block=(32, 1, 1))
+    assert out.to_host().tolist() == [0] * 32
 
 
 def test_instruments_get_no_rows_with_a_lane_out_of_bounds():

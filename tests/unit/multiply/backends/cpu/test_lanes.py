@@ -9,6 +9,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.multiply.backends.cpu.lanes import EXTENT_MAX, STEPS_MIN
+from tilewright.multiply.backends.cpu.product import multiply_into
+from tilewright.multiply.problem.kind import Kind
 from tilewright.multiply.problem.reference import canonical, error_bound, same_bits
 
 Array = np.ndarray[Any, Any]
@@ -71,6 +73,14 @@ def test_an_epilogue_and_another_result_s_dtype() -> None:
     out = np.full((2, 3), 7, np.float32)
     tw.matmul(a, b, order="fast", out=out, alpha=0.5, beta=2)
     assert np.allclose(out, plain * 0.5 + 14, rtol=1e-6)
+
+
+def test_sums_are_continued_at_the_end_of_a_segment() -> None:
+    a, b = drawn("float32", 2, 9000), drawn("float32", 9000, 3, seed=1)
+    kind, sums = Kind("float32", "float32", "float32", "float32", order="fast"), np.full((2, 3), 7, np.float32)
+    multiply_into(a[:, :4096], b[:4096], sums, kind)
+    multiply_into(a[:, 4096:], b[4096:], sums, kind._replace(continues=True))
+    assert same_bits(sums, in_chains(a, b, "float32"))
 
 
 def test_values_that_are_not_finite() -> None:
