@@ -138,8 +138,7 @@ class SimulatedGpu:
         self.graphs = Graphs(self.new_handle, self.free)
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
-        self.changes_made = 0  # of memory and limits, on which the checks of a launch depend
-        self.accepted: dict[Any, Any] = {}  # the last launch of each kernel that a later one may repeat
+        self.accepted: dict[Any, Any] = {}  # the last launch of each kernel, which a later one may repeat
         self.kernels: set[str] = set()  # names of launched kernels
         self._users: dict[int, set[str]] = {}  # for each allocation, the kernels that got it
         self._handles_from = self.new_handle()
@@ -256,7 +255,6 @@ class SimulatedGpu:
         if size_bytes <= 0:
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         self._free_given_up()
-        self.changes_made += 1
         address = 0
         try:
             address = self.memory.allocate(size_bytes)
@@ -314,7 +312,6 @@ class SimulatedGpu:
         extent = self.memory.extent(address)
         if extent is None or self.left_out.keeps(address):  # the context was reset, or a launch still needs it
             return
-        self.changes_made += 1
         self.memory.free(address)
         self.host_visible.pop(address, None)
         self.pinned.pop(address, None)

@@ -228,11 +228,9 @@ class Launcher:
     def _state(self, library: Library, name: str, config: Any, values: Sequence[bytes]) -> Any:
         """What a launch and its checks depend on, besides the kernel and the stream."""
         gpu = self.gpu
-        return (
-            values, config.grid, config.block, config.cluster, config.shmem_size, _is_cooperative(config),
-            gpu.changes_made, gpu.observers, gpu.limits,
-            gpu.seed, gpu.set_limits.get(_STACK_LIMIT), gpu.kernel_limits.get((library.handle, name)),
-        )  # fmt: skip
+        shape = config.grid, config.block, config.cluster, config.shmem_size, _is_cooperative(config)
+        limits = gpu.limits, gpu.set_limits.get(_STACK_LIMIT), gpu.kernel_limits.get((library.handle, name))
+        return values, shape, limits, gpu.observers, gpu.seed
 
     def _captured(self, stream: int, noted: Any, given: tuple[Any, ...]) -> bool:
         """Add a launch to the graph that captures its stream; return False if none does.
