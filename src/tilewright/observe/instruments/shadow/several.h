@@ -51,8 +51,8 @@ static inline uint64_t take(const struct access *me, uint64_t *cell)
     return its;
 }
 
-// Whether a list has an access like ours already, of our lane or more of our warp: a warp that waits repeats it. What it
-// knows of the others may be more now, but that only makes the list shorter.
+// Whether a list has an access like ours already, of our lane or more of our warp: a warp that waits repeats it.
+// What it knows of the others may be more now, but that only makes the list shorter.
 static inline bool is_in_list(const struct access *me, uint64_t cell, uint64_t mine)
 {
     while (list_of(me->launch, cell)) {
