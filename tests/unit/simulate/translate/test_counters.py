@@ -131,6 +131,52 @@ def test_a_counter_that_differs_between_lanes_is_also_bounded_for_lanes_that_lef
         assert shape.kind == VECTOR and shape.lo <= 0 and shape.hi >= 131
 
 
+@pytest.mark.parametrize("operation", ["add", "sub"])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_values_of_a_counter_that_steps_by_a_choice_are_within_its_bounds(bits, operation):
+    """`i += (i < limit)`, as compilers write it: the step is a register that holds one of two constants."""
+    letter = "r" if bits == 32 else "d"
+    sign = 1 if operation == "add" else -1
+    known = 0
+    for first, (yes, no), limit in itertools.product((-3, 0, 7), ((1, 0), (4, 1), (-1, 0), (2, -2)), (-11, 8, 19)):
+        relation = "lt" if sign * yes > 0 else "gt"
+        body = f"""mov.s{bits} %{letter}1, {first};
+            L: setp.{relation}.s{bits} %p1, %{letter}1, {limit}; selp.b{bits} %{letter}2, {yes}, {no}, %p1;
+            {operation}.s{bits} %{letter}1, %{letter}1, %{letter}2; @%p1 bra L;"""
+        shape = shapes_of(body)[f"%{letter}1"]
+        value, seen, again = first, [first], True
+        while again and len(seen) < TURNS_MAX:
+            again = RELATIONS[relation](value, limit)
+            value += sign * (yes if again else no)
+            seen.append(value)
+        if shape.lo is not None:
+            known += 1
+            assert shape.lo <= min(seen) and max(seen) <= shape.hi, (first, yes, no, limit, shape, seen)
+    assert known == (36 if bits == 64 else 0)  # the step comes after the comparison, but before the branch
+
+
+@pytest.mark.parametrize(
+    ("body", "bounded"),
+    [
+        ("selp.b64 %d3, 1, 0, %p2;", True),
+        ("mov.b64 %d3, 1; @%p2 bra M; mov.b64 %d3, 2; M:", True),
+        ("selp.b64 %d3, 1, %d4, %p2;", False),  # the other value is not known
+        ("mov.b64 %d3, 1; @%p2 mov.b64 %d3, 2;", False),  # guarded
+        ("mov.b64 %d3, 1; @%p2 bra M; ld.global.b64 %d3, [%d2]; M:", False),  # another definition
+        ("mov.b64 %d3, %d2;", False),
+    ],
+)
+def test_a_step_by_a_register_is_known_if_all_its_definitions_are_constants(body, bounded):
+    loop = "L: setp.ne.s64 %p1, %d1, %d2; add.s64 %d1, %d1, %d3; @%p1 bra L;"
+    start = f"ld.param.u64 %d2, [m]; ld.global.u64 %d4, [%d2]; setp.ne.s64 %p2, %d4, 0; mov.u64 %d1, 0; {body}"
+    assert (shapes_of(start + loop)["%d1"].lo == 0) == bounded
+
+
+def test_a_step_that_is_read_before_its_definition_is_zero_then():
+    loop = "mov.u64 %d1, 5; L: add.s64 %d1, %d1, %d3; mov.b64 %d3, 2; setp.lt.s64 %p1, %d1, 90; @%p1 bra L;"
+    assert shapes_of(loop)["%d1"].lo == 5
+
+
 @pytest.mark.parametrize("small", [False, True])
 def test_a_64_bit_parameter_is_bounded_in_its_own_width_only(small):
     found = shapes_of(

@@ -1,5 +1,7 @@
 """Counters of loops: registers that are copied and stepped by constants, and the bounds that loops give them.
 
+A step may be one of several constants: compilers write `i += (i < n)` as `selp` of 1 and 0, and an addition.
+
 Without these bounds, a register that a loop adds to could have any value. Then nothing computed from it is known not to
 wrap or not to be negative, and addresses would be handled lane by lane. Two facts bound a counter:
 
@@ -27,6 +29,7 @@ _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _EXCHANGED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "ne": "ne", "eq": "eq"}
 
 Bounds = tuple[int | None, int | None]
+Move = tuple[str, str, set[int]]  #: The register written, the one read, and the constants that may be added.
 #: Nothing has been written yet.
 _NOTHING: Bounds = (1, 0)
 
@@ -114,12 +117,13 @@ class Counters:
     def __init__(self, graph: Graph, ops: list[Op], bits: Mapping[str, int]) -> None:
         self.of: dict[str, Counter] = {}  #: Counters by register.
         self.inner: set[int] = set()  #: Numbers of the copies and steps inside counters.
-        moves = _cycles({i: m for i, op in enumerate(ops) if (m := _move(op, bits)) is not None})
-        for index, (target, source, step) in moves.items():
+        constants = _constants(ops)
+        moves = _cycles({i: m for i, op in enumerate(ops) if (m := _move(op, bits, constants)) is not None})
+        for index, (target, source, steps) in moves.items():
             self._join(target, source, bits)
             self.inner.add(index)
             counter = self.of[target]
-            counter.steps.add(step)
+            counter.steps |= steps
             counter.inner.append(index)
         if moves:
             by_op = {id(ops[index]): move for index, move in moves.items()}
@@ -135,7 +139,7 @@ class Counters:
                 if counter is b:
                     self.of[name] = a
 
-    def _check_steps(self, graph: Graph, moves: dict[int, tuple[str, str, int]]) -> None:
+    def _check_steps(self, graph: Graph, moves: dict[int, Move]) -> None:
         """Find the comparisons before each step: a register is *checked* if every path has a comparison.
 
         A forward data-flow iteration over sets of checked registers, one bit each. A fresh value counts as checked: its
@@ -160,7 +164,7 @@ class Counters:
             state = at[block.index]
             for op in block.ops:
                 move = moves.get(id(op))
-                if move is not None and move[2] and not state & bit[move[1]]:
+                if move is not None and any(move[2]) and not state & bit[move[1]]:
                     self.of[move[1]].checked = False
                 state = _after(op, state, moves, bit)
 
@@ -210,38 +214,61 @@ def _steady(graph: Graph, operand: tree.Operand) -> bool:
     return isinstance(operand, tree.Immediate) or getattr(operand, "name", None) in graph.registers
 
 
-def _after(op: Op, state: int, moves: Mapping[int, tuple[str, str, int]], bit: Mapping[str, int]) -> int:
+def _after(op: Op, state: int, moves: Mapping[int, Move], bit: Mapping[str, int]) -> int:
     """The checked registers after an instruction."""
     move = moves.get(id(op))
     for name in op.writes:
         if name in bit:
-            checked = move is None or (move[2] == 0 and state & bit[move[1]] != 0)
+            checked = move is None or (not any(move[2]) and state & bit[move[1]] != 0)
             if op.guard is not None:  # the old value may remain
                 checked = checked and state & bit[name] != 0
             state = state | bit[name] if checked else state & ~bit[name]
     return state
 
 
-def _move(op: Op, bits: Mapping[str, int]) -> tuple[str, str, int] | None:
-    """A copy or a step by a constant: the register written, the one read, and the step (0 for a copy)."""
+def _constants(ops: Sequence[Op]) -> dict[str, set[int]]:
+    """The values of registers that hold one of a few literals: all their definitions are copies or choices of them."""
+    found: dict[str, set[int]] = {}
+    others: set[str] = set()
+    for op in ops:
+        row = op.form.row
+        chosen = op.sources[:2] if row.role is Role.CHOOSE else op.sources[:1] if row.linear == "move" else ()
+        literals = [s.value for s in chosen if isinstance(s, tree.Immediate) and s.kind == "int"]
+        if len(op.writes) != 1 or op.guard is not None or not chosen or len(literals) < len(chosen):
+            others |= set(op.writes)
+        else:
+            found.setdefault(op.writes[0], set()).update(literals)
+    return {name: values for name, values in found.items() if name not in others}
+
+
+def _move(op: Op, bits: Mapping[str, int], constants: Mapping[str, set[int]]) -> Move | None:
+    """A copy or a step by constants: the register written, the one read, and the possible steps (0 for a copy)."""
     linear = op.form.row.linear
     if linear not in ("move", "add", "sub") or len(op.destinations) != 1 or op.form["vec"] or len(op.writes) != 1:
         return None
-    target, source = op.writes[0], op.sources[0]
-    step: tree.Operand = op.sources[1] if len(op.sources) > 1 else tree.Immediate(0)
-    if linear == "add" and isinstance(source, tree.Immediate):
-        source, step = step, source
-    if not isinstance(source, tree.Register) or not isinstance(step, tree.Immediate) or step.kind != "int":
-        return None
+    target, *sources = op.writes[0], *op.sources[:2]
     width = int("".join(c for c in op.form["type"] if c.isdigit()) or 0)
+    steps = {0} if linear == "move" else _literals(sources[1], constants)
+    if linear == "add" and not steps:
+        sources.reverse()
+        steps = _literals(sources[1], constants)
+    source = sources[0]
+    if not isinstance(source, tree.Register) or not steps:
+        return None
     if width < 32 or not bits.get(target) == bits.get(source.name) == width:
         return None
-    number = step.value & ((1 << width) - 1)
-    number -= (number >> (width - 1)) << width
-    return target, source.name, -number if linear == "sub" else number
+    signed = {s - ((s >> (width - 1)) << width) for s in (step & ((1 << width) - 1) for step in steps)}
+    return target, source.name, {-s for s in signed} if linear == "sub" else signed
 
 
-def _cycles(moves: dict[int, tuple[str, str, int]]) -> dict[int, tuple[str, str, int]]:
+def _literals(operand: tree.Operand, constants: Mapping[str, set[int]]) -> set[int]:
+    """The constants that an operand may be; empty where it may be others. A register is 0 before its definition."""
+    if isinstance(operand, tree.Immediate):
+        return {operand.value} if operand.kind == "int" else set()
+    return {0} | constants[operand.name] if isinstance(operand, tree.Register) and operand.name in constants else set()
+
+
+def _cycles(moves: dict[int, Move]) -> dict[int, Move]:
     """The moves whose registers are on a cycle, or between two cycles."""
     while True:
         targets = {target for target, _, _ in moves.values()}
