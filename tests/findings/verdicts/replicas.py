@@ -28,6 +28,12 @@ ld.param.u64 %x, [x]; mov.u32 %t, %tid.x; and.b32 %e, %t, 63; mul.wide.u32 %o, %
 and.b32 %e, %t, 64; setp.eq.u32 %p, %e, 0;
 ld.global.u32 %v, [%x]; add.u32 %w, %v, 1; @%p st.global.u32 [%x], %w; ret; }
 
+.visible .entry replicas_reused_before(.param .u64 x, .param .u64 out) {
+.reg .pred %p; .reg .b32 %t, %e, %v, %w; .reg .b64 %x, %o;
+ld.param.u64 %x, [x]; mov.u32 %t, %tid.x; and.b32 %e, %t, 64; setp.eq.u32 %p, %e, 0;
+and.b32 %e, %t, 63; mul.wide.u32 %o, %e, 4; add.s64 %x, %x, %o; setp.lt.u32 %p, %e, 64;
+ld.global.u32 %v, [%x]; add.u32 %w, %v, %t; @%p st.global.u32 [%x], %w; ret; }
+
 .visible .entry replicas_lanes(.param .u64 x, .param .u64 out) {
 .reg .pred %p; .reg .b32 %t, %e, %v, %w; .reg .b64 %x, %o;
 ld.param.u64 %x, [x]; mov.u32 %t, %tid.x; and.b32 %e, %t, 15; mul.wide.u32 %o, %e, 4; add.s64 %x, %x, %o;
@@ -91,19 +97,17 @@ def _arrays(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(1, 99, 64).astype(np.uint32), np.zeros(512, np.uint32)
 
 
-def _case(entry: str, threads: int, why: str, *codes: str, known: str = "") -> Case:
+def _case(entry: str, threads: int, why: str, *codes: str) -> Case:
     name = f"replicas_{entry}"
-    return Case(name, ptx(__file__, SOURCE, name), 1, threads, _arrays, why=why, codes=codes, known=known)
+    return Case(name, ptx(__file__, SOURCE, name), 1, threads, _arrays, why=why, codes=codes)
 
 
 _RACES = ("TW302", "TW304")
 CASES = (
     _case("scalar", 128, "The value of threads from 1 on reaches no store: their loads cannot be told from none."),
     _case("tile", 128, "Threads from 64 on load elements that the first 64 store, and use nothing of them."),
-    _case(
-        "reused", 128, "The same, with one register for an element's number and for the guard.",
-        known="a register that is written twice is not followed",
-    ),
+    _case("reused", 128, "The same, with one register for an element's number and for the guard."),
+    _case("reused_before", 128, "The register has that number before, and another one at the guard.", *_RACES),
     _case("lanes", 32, "The same within one warp: the upper 16 lanes use nothing."),
     _case("vector", 128, "Loads of two elements, of which three warps use nothing."),
     _case("chosen", 64, "The value is compared and chosen by, and still only thread 0 stores what comes of it."),

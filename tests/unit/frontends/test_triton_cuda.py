@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -41,6 +42,22 @@ def cast(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 def without_mask(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, tl.load(x + at, mask=at < n))
+
+
+@triton.jit
+def norm(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    value = tl.load(x + tl.arange(0, BLOCK))
+    tl.store(out, tl.sum(value * value) / n)
+
+
+@triton.jit
+def difference(a, b):  # type: ignore[no-untyped-def]
+    return a - b
+
+
+@triton.jit
+def differences(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    tl.store(out, tl.reduce(tl.load(x + tl.arange(0, BLOCK)), 0, difference))
 
 
 @triton.jit
@@ -189,6 +206,27 @@ def test_a_correct_kernel_has_no_findings() -> None:
         x = torch.ones(1000, device="cuda")
         scaled_sum[(4,)](x, x, torch.empty_like(x), 1000, 1.0, BLOCK=256)
         assert list(gpu.findings) == []
+
+
+NUMBERS = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+
+
+def test_copies_of_a_sum_are_the_compilers() -> None:
+    for strict, x, codes in ((True, np.ones_like(NUMBERS), []), (True, NUMBERS, ["TW312"]), (False, NUMBERS, [])):
+        with tw.simulated_gpu(check=True, strict=strict) as gpu:
+            norm[(1,)](torch.tensor(x, device="cuda"), torch.empty(1, device="cuda"), 64, BLOCK=64, num_warps=4)
+            assert [one.code for one in gpu.findings] == codes
+            assert all("num_warps" in one.remedy for one in gpu.findings)
+
+
+def test_copies_that_depend_on_an_order_are_a_race() -> None:
+    with tw.simulated_gpu(check=True) as gpu:
+        differences[(1,)](
+            torch.tensor(NUMBERS, device="cuda"), torch.empty(1, device="cuda"), 64, BLOCK=64, num_warps=4
+        )
+        (found,) = gpu.findings
+        assert (found.code, f"{found.source}:{found.line}") == ("TW301", line_of(differences, "tl.reduce"))
+        assert "associative" in found.remedy and "another value" in found.message
 
 
 def test_the_autotuner_chooses_by_predicted_times(gpu: SimulatedGpu) -> None:

@@ -74,7 +74,7 @@ def _mended(finding: Finding, advice: Sequence[_Advice], values: Values | None) 
 def _advice(finding: Finding, values: Values | None) -> list[_Advice]:
     """The remedies of a race, those for what happens within one step first."""
     pairs = finding.details.get("pairs", ()) if values is not None and finding.source else ()
-    if values is None or not pairs or finding.code not in _RACES:
+    if values is None or not pairs or finding.code not in _RACES or finding.details.get("how") == "copies":
         return []
     known: list[tuple[bool, _Advice]] = []
     for line, other, *verbs in pairs:

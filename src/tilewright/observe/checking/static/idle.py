@@ -127,9 +127,11 @@ class _Paths:
             "%laneid": number % 32,
         }  # fmt: skip
         self._none = np.zeros(number.size, bool)
-        self._numbers: dict[str, _Numbers | None] = {}
-        self._block = {
-            id(op): block for block in values.graph.blocks for op in (*block.ops, *([block.end] if block.end else []))
+        self._numbers: dict[int, _Numbers | None] = {}
+        self._place = {
+            id(op): (block, at)
+            for block in values.graph.blocks
+            for at, op in enumerate((*block.ops, *([block.end] if block.end else [])))
         }
         self._deciding = {block.predicate for block in values.graph.blocks if block.predicate}
         self._reached = self._reach(values.graph.blocks)
@@ -159,10 +161,11 @@ class _Paths:
 
     def _executing(self, op: Op) -> _Threads:
         """The threads that may execute an instruction."""
-        reached = self._reached[self._block[id(op)].index]
+        block, at = self._place[id(op)]
+        reached = self._reached[block.index]
         if op.guard is None:
             return reached
-        true, false = self._predicate(op.guard.register.name)
+        true, false = self._predicate(op.guard.register.name, block, at)
         return reached & ~(true if op.guard.negated else false)
 
     def _reach(self, blocks: list[Block]) -> list[_Threads]:
@@ -175,32 +178,38 @@ class _Paths:
             for number, successor in enumerate(block.successors):
                 through = reached[block.index]
                 if block.kind == "branch":
-                    true, false = self._predicate(block.predicate)
+                    true, false = self._predicate(block.predicate, block, len(block.ops))
                     through = through & ~(true if (number == 0) is block.negated else false)
                 if (through & ~reached[successor]).any():
                     reached[successor] |= through
                     waiting.append(successor)
         return reached
 
-    def _writer(self, register: str) -> Op | None:
-        """The only instruction that writes a register; None if there are several, or threads may leave it out."""
-        writers = self._values.writers.get(register, [])
-        return writers[0] if len(writers) == 1 and writers[0].guard is None else None
+    def _writer(self, register: str, block: Block, before: int) -> Op | None:
+        """The instruction that gives a register its value at a place in a block; None if it may be one of several.
 
-    def _predicate(self, register: str) -> _Known:
-        """The threads for which a predicate is true, and false, whatever is not known."""
-        op = self._writer(register)
+        That is the last one before in the block, or else the only one of all.
+        """
+        own = (op for op in reversed(block.ops[:before]) if register in op.writes)
+        writers = self._values.writers.get(register, [])
+        writer = next(own, writers[0] if len(writers) == 1 else None)
+        return writer if writer is not None and writer.guard is None else None
+
+    def _predicate(self, register: str, block: Block, before: int) -> _Known:
+        """The threads for which a predicate is true, and false, at a place in a block, whatever is not known."""
+        op = self._writer(register, block, before)
         if op is None or len(op.destinations) != 1:
             return self._none, self._none
+        place = self._place[id(op)]
         parts = op.instruction.name.split(".")[1:]
         if op.form.row.role is Role.COMPARE and len(op.sources) == 2 and parts[0] in _COMPARED:
-            a, b = map(self._number, op.sources)
+            a, b = (self._number(source, *place) for source in op.sources)
             if a is not None and b is not None:
                 result = _COMPARED[parts[0]](a, b)
                 return result, ~result
         elif parts == ["pred"] and all(isinstance(source, tree.Register) for source in op.sources):
-            known = [self._predicate(source.name) for source in op.sources if isinstance(source, tree.Register)]
-            match op.form.row.linear, op.form.row.role, known:
+            names = [source.name for source in op.sources if isinstance(source, tree.Register)]
+            match op.form.row.linear, op.form.row.role, [self._predicate(name, *place) for name in names]:
                 case Linear.AND, _, [a_, b_]:
                     return a_[0] & b_[0], a_[1] | b_[1]
                 case Linear.OR, _, [a_, b_]:
@@ -211,23 +220,26 @@ class _Paths:
                     return a_
         return self._none, self._none
 
-    def _number(self, operand: tree.Operand) -> _Numbers | None:
-        """An operand's value for each thread; None unless it follows from the thread's index alone."""
+    def _number(self, operand: tree.Operand, block: Block, before: int) -> _Numbers | None:
+        """An operand's value at a place for each thread; None unless it follows from the thread's index alone."""
         if isinstance(operand, tree.Immediate):
             return np.full(self._none.size, operand.value) if operand.kind == "int" else None
         if not isinstance(operand, tree.Register):
             return None
         if operand.name in self._special:
             return self._special[operand.name]
-        if operand.name not in self._numbers:
-            self._numbers[operand.name] = None  # while it depends on itself
-            self._numbers[operand.name] = self._computed(self._writer(operand.name))
-        return self._numbers[operand.name]
-
-    def _computed(self, op: Op | None) -> _Numbers | None:
-        if op is None or op.form.row.linear not in _ARITHMETIC or op.form.has("hi") or "f" in op.form["type"]:
+        op = self._writer(operand.name, block, before)
+        if op is None:
             return None
-        sources = [self._number(source) for source in op.sources]
+        if id(op) not in self._numbers:
+            self._numbers[id(op)] = None  # while it depends on itself
+            self._numbers[id(op)] = self._computed(op)
+        return self._numbers[id(op)]
+
+    def _computed(self, op: Op) -> _Numbers | None:
+        if op.form.row.linear not in _ARITHMETIC or op.form.has("hi") or "f" in op.form["type"]:
+            return None
+        sources = [self._number(source, *self._place[id(op)]) for source in op.sources]
         if len(op.destinations) != 1 or any(source is None for source in sources):
             return None
         result: _Numbers = _ARITHMETIC[op.form.row.linear](*sources)

@@ -16,6 +16,7 @@ from tilewright.observe.instruments.shadow.records import Record
 from tilewright.simulate.events import Facts, Site
 from tilewright.simulate.isa import table
 from tilewright.simulate.programs.device_runtime import HEAP, heap_lines
+from tilewright.simulate.ptx.tree import Module
 
 #: The code of each kind of record.
 _CODES = {
@@ -85,6 +86,8 @@ _LOCKSTEP, _ONE_VALUE, _UNORDERED = "TW311", "TW312", "TW313"
 #: The same of every finding that a race at its line explains: a load through the non-coherent cache is one only if the
 #: write came first, which a race leaves to chance.
 _EXPLAINED = UNSET | dict.fromkeys(("TW310", _LOCKSTEP, _ONE_VALUE, _UNORDERED), _WIDEST)
+#: The variable in which Triton's compiler places all shared memory.
+TILES = "global_smem"
 #: Whose the other access of a race is.
 _OTHERS = {"TW303": "block", "TW308": "block of the cluster", "TW304": "lane of the warp"}
 
@@ -93,7 +96,8 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     """The finding of a record. A race is reported at its write, or at the later line of two writes."""
     code, site = _CODES[record.kind], sites[record.row]
     of_strong = _LOCKSTEP if record.lockstep else _UNORDERED if record.unordered else ""
-    strict = of_strong or (_ONE_VALUE if record.one_value else "")
+    copies = _is_of_copies(record, facts.module)
+    strict = of_strong or (_ONE_VALUE if record.one_value or (copies and record.rounded) else "")
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     heap = _of_heap(record, facts)
     if code in _WIDEST:
@@ -108,6 +112,7 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
             details |= {"how": "copies" if copies else "writes" if other_wrote or other is None else "reads"}
         if code in ("TW306", "TW307", "TW308"):
             details |= {"space": "global" if record.kind in _GLOBAL else "shared"}
+        details |= {"how": "copies"} if copies else {}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts) | _symbol(record, site, facts)
@@ -136,12 +141,25 @@ def _of_heap(record: Record, facts: Facts) -> bool:
     return 0 <= record.address - facts.module_address - facts.layout.places[HEAP][1] < facts.module.variables[HEAP].size
 
 
-def is_finding(record: Record, sites: list[Site], data: frozenset[int] = frozenset()) -> bool:
+def _is_of_copies(record: Record, module: Module) -> bool:
+    """Whether one instruction of a kernel by Triton stores one element in several threads.
+
+    Triton addresses shared memory by itself, and each element of a tile has its own place there. So such threads hold
+    copies of one element, of a tile that has fewer elements than the block has threads.
+    """
+    of_one = record.kind in (cells.SHARED_RACE, cells.SHARED_LANES) and record.row == record.other
+    return of_one and record.wrote and record.other_wrote and TILES in module.variables
+
+
+def is_finding(record: Record, sites: list[Site], module: Module, data: frozenset[int] = frozenset()) -> bool:
     """Whether a record is a finding. For descriptors, what wrote the bytes decides; for strong accesses, the other.
 
     The layout of a matrix is known only if the last instruction that wrote it is a tensor copy. A volatile access and
-    an atomic one, or a flag's, may be meant to meet; `data` has the PTX lines of those that are no flags.
+    an atomic one, or a flag's, may be meant to meet; `data` has the PTX lines of those that are no flags. Equal copies
+    of an element are the compiler's.
     """
+    if record.one_value and _is_of_copies(record, module):
+        return False
     if record.lockstep and record.other < min(SITE_MAX, len(sites)):
         return "volatile" in sites[record.other].opcode
     if record.unordered:
@@ -272,12 +290,9 @@ def settled(findings: list[Finding]) -> list[Finding]:
 
 def _as_one(races: list[Finding]) -> Finding:
     """All races of a line as one finding, which names the other lines that are known."""
-    first = min(races, key=lambda one: one.first)
+    first = min(races, key=lambda one: (_WIDEST.index(one.details.get("race", one.code)), one.first))
     others = sorted({other for one in races for other in one.details["others"]}, key=split)
     details = first.details | {"others": others}
-    if "race" in details:
-        widest = min((one.details for one in races), key=lambda one: _WIDEST.index(one["race"]))
-        details |= {name: widest[name] for name in ("race", "who")}
     details |= next(({"scoped": one.details["scoped"]} for one in races if "scoped" in one.details), {})
     if any("pairs" in one.details for one in races):
         details["pairs"] = [pair for one in races for pair in one.details.get("pairs", ())][:_PAIRS]

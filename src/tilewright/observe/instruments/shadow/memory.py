@@ -332,7 +332,8 @@ class MemoryCheck(Instrument):
         self._cells = []
         assert self._states is not None
         self._states.put_back(self._facts.params_address, self._before)
-        known = [record for record in records.read(self._table) if is_finding(record, sites, self._data)]
+        module, all_ = self._facts.module, records.read(self._table)
+        known = [record for record in all_ if is_finding(record, sites, module, self._data)]
         found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
         found += [waits.finding_of(one, self._awaited[0], sites, self._facts, self._kernel) for one in self._awaited[1]]
         counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}

@@ -8,12 +8,13 @@
 enum {
     TW_RECORDS = 4096,  // of a launch; a power of two
 
-    // Bits of `wrote`, of which the last two are of races that `--strict` reports.
+    // Bits of `wrote`; those from TW_ONE_VALUE on may make a race one that only `--strict` reports.
     TW_WROTE = 1,
     TW_OTHER_WROTE = 2,
     TW_ONE_VALUE = 4,  // the same value
     TW_LOCKSTEP = 8,   // both are volatile, of one warp
     TW_UNORDERED = 16,  // both are strong, of two warps or blocks
+    TW_ROUNDED = 32,    // values that differ by rounding alone, if they are floating-point numbers
 };
 
 struct tw_record {

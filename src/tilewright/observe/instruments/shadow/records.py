@@ -18,7 +18,7 @@ _HEADER = header(Path(__file__).with_name("records.h"))
 #: Byte offsets at the start of a launch's memory.
 FOUND = _HEADER.structs["tw_found"].offsets
 _RECORD = _HEADER.structs["tw_record"]
-_HOW = ("wrote", "other_wrote", "one_value", "lockstep", "unordered")
+_HOW = ("wrote", "other_wrote", "one_value", "lockstep", "unordered", "rounded")
 _BITS = {name: _HEADER.numbers[f"TW_{name.upper()}"] for name in _HOW}
 #: The C part that writes them.
 PART = bitcode(Path(__file__).with_name("records.c"))
@@ -36,6 +36,7 @@ class Record:
     one_value: bool  #: Both wrote the same.
     lockstep: bool  #: Both are volatile or atomic, and of one warp.
     unordered: bool  #: The same of two warps or blocks.
+    rounded: bool  #: What both wrote differs by rounding alone.
     count: int
     #: `block`, `thread`: linear, of the first instance.
     block: int

@@ -36,23 +36,52 @@ static bool are_alike(const struct judged *last, uint64_t *write, uint64_t *read
     return true;
 }
 
-// Whether a store does not change the value: memory has it, or the last lower lane that writes the same place stores
-// it.
-static bool is_same(const struct access *me, bool alike)
+// Whether two elements differ by rounding alone, if they are floating-point numbers.
+static bool is_near(const uint8_t *mine, const uint8_t *its, uint32_t bytes)
+{
+    double a, b;
+    float x, y;
+    int16_t i, j;
+    switch (bytes) {
+    case 2:
+        __builtin_memcpy(&i, mine, sizeof i), __builtin_memcpy(&j, its, sizeof j);
+        return (i ^ j) >= 0 && i - j <= 2 && j - i <= 2;
+    case 4:
+        __builtin_memcpy(&x, mine, sizeof x), __builtin_memcpy(&y, its, sizeof y);
+        a = x, b = y;
+        break;
+    case 8:
+        __builtin_memcpy(&a, mine, sizeof a), __builtin_memcpy(&b, its, sizeof b);
+        break;
+    default:
+        return false;
+    }
+    return __builtin_fabs(a - b) <= __builtin_fabs(a) * 0x1p-10;
+}
+
+// How a stored value is like what memory has, or what the last lower lane stores that writes the same place:
+// TW_ONE_VALUE, TW_ROUNDED, or 0.
+static uint32_t likeness(const struct access *me, bool alike)
 {
     const uint8_t *memory = me->shared + me->address;
+    uint32_t like = TW_ONE_VALUE;
     int32_t other = -1;
     if (!me->values)
-        return false;
+        return 0;
     for (uint32_t lane = me->lane; alike && other < 0 && lane-- > 0;)
         if (me->mask >> lane & 1 && me->addresses[lane] == me->address)
             other = (int32_t)lane;
-    for (uint32_t at = 0; at < me->bytes; at++) {
-        uint8_t its = other < 0 ? memory[at] : *value_at(me, (uint32_t)other, at);
-        if (*value_at(me, me->lane, at) != its)
-            return false;
+    for (uint32_t at = 0; at < me->bytes; at += me->element) {
+        const uint8_t *mine = value_at(me, me->lane, at);
+        const uint8_t *its = other < 0 ? memory + at : value_at(me, (uint32_t)other, at);
+        bool same = true;
+        for (uint32_t byte = 0; byte < me->element; byte++)
+            same &= mine[byte] == its[byte];
+        if (!same && !is_near(mine, its, me->element))
+            return 0;
+        like = same ? like : TW_ROUNDED;
     }
-    return true;
+    return like;
 }
 
 // Whether an access in a cell of our block is not ordered before ours.
@@ -83,8 +112,8 @@ static void add_race(struct conflicts *all, uint32_t kind, uint64_t cell)
 static void report_all(const struct access *me, const struct conflicts *all, bool other_wrote)
 {
     for (uint32_t i = 0; i < all->count; i++) {
-        bool ours = all->kinds[i] == TW_SHARED_LANES, same = other_wrote && is_same(me, ours);
-        report_as(me, all->kinds[i], all->cells[i], other_wrote, same ? TW_ONE_VALUE : 0);
+        bool ours = all->kinds[i] == TW_SHARED_LANES;
+        report_as(me, all->kinds[i], all->cells[i], other_wrote, other_wrote ? likeness(me, ours) : 0);
     }
 }
 
@@ -253,7 +282,7 @@ static bool judge_own(const struct access *me, const struct cell *cell, const ui
         report(me, TW_SHARED_UNWRITTEN, 0, false);
     if (after)
         report_races(me, written, me->strong, true);
-    else if (is_lockstep(me, written) && !is_same(me, true))
+    else if (is_lockstep(me, written) && likeness(me, true) != TW_ONE_VALUE)
         report_as(me, TW_SHARED_LANES, written, true, TW_LOCKSTEP);
     if (over && !unset)
         report_races(me, read, me->strong && written, false);
