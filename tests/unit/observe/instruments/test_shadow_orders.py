@@ -65,13 +65,15 @@ class Model:
         elif what == FENCE:
             self.releases[here] = mine
         elif what == BARRIER_ARRIVED:
-            self.joined[block] = np.maximum(self.joined.get(block, self.nothing), mine)
+            at = block, a, b >> 2
+            self.joined[at] = np.maximum(self.joined.get(at, self.nothing), mine)
             if here in self.releases:
-                self.released[block] = np.maximum(self.released.get(block, self.nothing), self.releases[here])
+                self.released[at] = np.maximum(self.released.get(at, self.nothing), self.releases[here])
         else:
-            self.knows[here] = np.maximum(self.knows[here], self.joined.get(block, self.nothing))
-            if block in self.released:
-                self.releases[here] = np.maximum(self.releases.get(here, self.nothing), self.released[block])
+            at = block, a, b
+            self.knows[here] = np.maximum(self.knows[here], self.joined.get(at, self.nothing))
+            if at in self.released:
+                self.releases[here] = np.maximum(self.releases.get(here, self.nothing), self.released[at])
         return False
 
 
@@ -84,14 +86,27 @@ def test_answers_are_those_of_plain_tables(blocks):
         clocks = dict.fromkeys(model.knows, 1)
         few = [choose.randrange(blocks) for _ in range(4)]  # the active ones, so that they interact
         yes = 0
+        waits, rounds = {}, {}  # of a warp, the barrier and round; of a block's barrier, its round
         for _ in range(400):
             what = choose.choice([ACCESS, ACCESS, FENCE, FENCE, BARRIER_ARRIVED, BARRIER_LEFT, ASK, ASK, ASK])
             here = choose.choice(few), choose.randrange(warps)
             clocks[here] += 1
             place, clock = choose.randrange(3), clocks[here]
+            if (what == BARRIER_LEFT and here not in waits) or (what == BARRIER_ARRIVED and here in waits):
+                continue
             if what == ASK:
                 other = choose.choice(few), choose.randrange(warps)
                 event = (ASK, *here, other[0], THREAD_MAX + other[1], choose.randrange(clocks[other] + 1))
+            elif what == BARRIER_ARRIVED:
+                barrier, waiting = choose.randrange(2), choose.random() < 0.8
+                number = rounds.setdefault((here[0], barrier), 0)
+                event = (what, *here, barrier, number << 2 | waiting, clock)
+                if waiting:
+                    waits[here] = barrier, number
+            elif what == BARRIER_LEFT:  # the first that leaves ends the round
+                barrier, number = waits.pop(here)
+                rounds[here[0], barrier] = max(rounds[here[0], barrier], number + 1)
+                event = (what, *here, barrier, number, clock)
             else:
                 event = (what, *here, *((place, ATOMIC) if what == ACCESS else (0, 0)), clock)
             shown = ours.call(*event)
@@ -158,11 +173,11 @@ def test_a_barrier_of_the_grid_takes_a_few_nodes_a_block():
                 ours.call(what[0], block, 0, *what[1:], clock)
         for block in range(blocks):
             ours.call(ACCESS, block, 0, 64, ACQUIRING, clock)
-            ours.call(BARRIER_ARRIVED, block, 0, 0, 0, clock)
+            ours.call(BARRIER_ARRIVED, block, 0, 0, 1, clock)
             ours.call(BARRIER_LEFT, block, 0, 0, 0, clock + 1)
     assert all(ours.call(ASK, block, 0, 1499 - block, THREAD_MAX, 5) != NOT_ORDERED for block in range(0, blocks, 7))
     seen: set[int] = set()
-    accounts = [*ours._knows.values(), *ours._blocks.values(), *ours._releases.values()]
+    accounts = [*ours._knows.values(), *ours._releases.values()]
     below = [account.all.tree for account in accounts] + [version.tree for version in ours._places.values()]
     while below:
         node = below.pop()
@@ -307,7 +322,7 @@ def test_a_fence_behind_a_barrier_acquires_what_another_warp_has_read() -> None:
     ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
     ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
     for warp in (0, 1):
-        ours.call(BARRIER_ARRIVED, 1, warp, 0, 0, 2)
+        ours.call(BARRIER_ARRIVED, 1, warp, 0, 1, 2)
     ours.call(BARRIER_LEFT, 1, 1, 0, 0, 3)
     assert ours.call(ASK, 1, 1, 0, THREAD_MAX, 1) == NOT_ORDERED
     ours.call(FENCE, 1, 1, 0, 0, 3)

@@ -214,10 +214,11 @@ enum tw_order_call {
     TW_ASK = 0,
     TW_ACCESS = 1,
     TW_FENCE = 2,
-    TW_BARRIER_ARRIVED = 3,
-    TW_BARRIER_LEFT = 4,
+    TW_BARRIER_ARRIVED = 3,  // the barrier, and its round << 2 | whether it is of the whole block << 1 | waits
+    TW_BARRIER_LEFT = 4,     // the barrier, and its round
     TW_CLUSTER_ARRIVED = 5,  // the cluster is named by its first block, and whether the arrival is relaxed
     TW_CLUSTER_LEFT = 6,
+    TW_ENDED = 7,
     TW_RELEASES = 16,
     TW_IN_SHARED = 256,
     TW_ACQUIRES = 512,

@@ -31,12 +31,12 @@ void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot
 
 // Notify orders.py of an event of the warp at its clock.
 static void notify_event(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
-                         enum tw_order_call what, uint32_t narrow)
+                         enum tw_order_call what, uint32_t a, uint32_t b)
 {
     if (!launch->order)
         return;
     block->seen[warp] = 0;
-    notify_order(launch, what, number, warp, narrow, 0, block->clocks[warp].now);
+    notify_order(launch, what, number, warp, a, b, block->clocks[warp].now);
 }
 
 void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t threads, uint32_t waits)
@@ -53,12 +53,14 @@ void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t thread
     if (of->far_at)
         tw_shadow_hand_on(of, slot, mine, w, TW_ROUND_ROW + known, 0);
     pass_on(near_row(of, mine, TW_ROUND_ROW + known), near_row(of, mine, w));
-    round->unheard |= threads && threads < of->found.threads ? UINT32_MAX : waits ? 0 : 1u << w;
+    const bool of_all = !threads || threads >= of->found.threads;
+    round->unheard |= !of_all ? UINT32_MAX : waits ? 0 : 1u << w;
     round->joined.of[w] = (uint32_t)now;
     mine->waits[w] = (struct tw_wait){waits ? known + 1 : 0, round->number};
     if (waits)  // lanes that only arrive do not wait for each other
         mine->whole[w] = now;
-    notify_event(launch, block, slot->block, w, TW_BARRIER_ARRIVED, 0);
+    notify_event(launch, block, slot->block, w, TW_BARRIER_ARRIVED, known,
+                 round->number << 2 | (uint32_t)of_all << 1 | (waits != 0));
 }
 
 // What the resuming warps know. If no warp of the block is missing, they know all that every warp did.
@@ -122,9 +124,10 @@ void tw_shadow_release(TW_WHERE, uint32_t mask)
     struct tw_shadow_block *mine = block;
     uint32_t w = warp->index, least = UINT32_MAX;
     struct tw_clock *clock = &mine->clocks[w];
-    if (!mine->waits[w].barrier)
+    const struct tw_wait wait = mine->waits[w];
+    if (!wait.barrier)
         return;
-    if (mine->waits[w].barrier == TW_CLUSTER_BARRIER + 1)
+    if (wait.barrier == TW_CLUSTER_BARRIER + 1)
         tw_shadow_cluster_leave(of, slot, mine, w);
     else
         acquire(of, slot, mine, w);
@@ -135,7 +138,7 @@ void tw_shadow_release(TW_WHERE, uint32_t mask)
     uint64_t bound = least == UINT32_MAX ? clock->now : least;  // a warp that is alone knows itself
     clock->now = bound > clock->now ? bound : clock->now;
     clock->limit = bound << TW_CLOCK_SHIFT;
-    notify_event(launch, block, slot->block, w, TW_BARRIER_LEFT, 0);
+    notify_event(launch, block, slot->block, w, TW_BARRIER_LEFT, wait.barrier - 1, wait.round);
 }
 
 // Lanes of a group know all that any of them knows, and each other up to now.
@@ -178,7 +181,7 @@ void tw_shadow_sync(TW_WHERE, uint32_t mask, const uint32_t *members)
 void tw_shadow_fence(TW_WHERE, uint32_t mask, uint32_t narrow)
 {
     struct tw_shadow_block *mine = block;
-    notify_event(launch, block, slot->block, warp->index, TW_FENCE, narrow);
+    notify_event(launch, block, slot->block, warp->index, TW_FENCE, narrow, 0);
     mine->clocks[warp->index].now++;
 }
 
@@ -187,8 +190,10 @@ void tw_shadow_exit(TW_WHERE, uint32_t mask)
 {
     struct tw_shadow_launch *of = launch;
     struct tw_shadow_block *mine = block;
-    if (!warp->live)
+    if (!warp->live) {
         mine->gone.of[warp->index] = (uint32_t)mine->clocks[warp->index].now + 1;
+        notify_event(of, mine, slot->block, warp->index, TW_ENDED, 0, 0);
+    }
     if (!warp->live && of->ranks > 1)
         tw_shadow_ended(of, slot, mine);
 }

@@ -2,8 +2,8 @@
 
 A fence followed by a strong write (atomic, volatile, relaxed or stronger) releases all that the warp did and knew
 before the fence; a releasing write releases at its own place. A strong read of that place and a fence behind it acquire
-it, or an acquiring read. A barrier passes on what its block knows; a cluster's barrier, what its blocks know. A kernel
-without fences orders nothing in this way.
+it, or an acquiring read. A barrier passes on what the warps know that have arrived in this round of it; a cluster's
+barrier, what its blocks know. A kernel without fences orders nothing in this way.
 
 What is known of all warps is an immutable tree, so warps that know the same share it. The versions of one place are
 numbered: a later version includes every earlier one. So a grid barrier of thousands of blocks costs a few tree nodes a
@@ -33,6 +33,7 @@ from tilewright.observe.instruments.shadow.cells import (
     BARRIER_LEFT,
     CLUSTER_ARRIVED,
     CLUSTER_LEFT,
+    ENDED,
     FENCE,
     NARROW,
     NOT_ORDERED,
@@ -86,6 +87,17 @@ class _Read(NamedTuple):
     acquires: bool
 
 
+class _Round:
+    """A round of a barrier: what its warps know, and what they have fenced or read, in their own block alone or not."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.of_all = False
+        self.account: _Account | None = None
+        self.released: dict[bool, _Account] = {}  # by fences before it; published by the next write of each warp
+        self.handed: dict[bool, _Version] = {}  # what no fence has acquired
+
+
 class Orders:
     """The accesses of other warps that each warp of a launch knows through memory.
 
@@ -99,13 +111,11 @@ class Orders:
         self._knows: dict[tuple[int, int], _Account] = defaultdict(lambda: nothing)
         self._releases: dict[tuple[bool, tuple[int, int]], _Account] = {}
         self._places: dict[tuple[int, ...], _Version] = {}
-        self._blocks: dict[int, _Account] = defaultdict(lambda: nothing)
-        # by fences before a barrier; published by the block's next write
-        self._released: dict[tuple[bool, int], _Account] = {}
+        self._rounds: dict[tuple[int, int, int], _Round] = defaultdict(_Round)  # by block, barrier and number
+        self._ended: dict[int, _Account] = {}  # what the block's warps knew that have ended
         self._seen: dict[tuple[int, int], dict[tuple[int, ...], _Read]] = defaultdict(dict)
-        # what a warp has read and no fence has acquired; the same of a block, behind a barrier
+        # what a warp has read and no fence has acquired
         self._pending: dict[tuple[bool, tuple[int, int]], _Version] = {}
-        self._handed: dict[tuple[bool, int], _Version] = {}
         self._users: dict[tuple[int, ...], tuple[tuple[int, int] | None, bool]] = {}
         self.contested = False  #: Whether two warps met at a place that one of them wrote.
         self._lock = threading.Lock()
@@ -131,30 +141,40 @@ class Orders:
             elif what == CLUSTER_LEFT:
                 self._know(here, self._places.get((a, _CLUSTERS)))
             elif what == BARRIER_ARRIVED:
-                self._arrive(here, c)
+                self._arrive(here, self._rounds[number, a, b >> 2], c, of_all=bool(b & 2), waits=bool(b & 1))
+            elif what == ENDED:
+                self._hand_on(self._ended, number, self._all_of(here, c + 1))
             else:
-                self._leave(here)
+                self._leave(here, (number, a, b))
         return 0
 
-    def _arrive(self, here: tuple[int, int], clock: int) -> None:
-        """A warp is at a barrier of its block; `clock` is its clock after it."""
-        number = here[0]
-        self._blocks[number] = self._both(self._blocks[number], self._all_of(here, clock))
+    def _arrive(self, here: tuple[int, int], at: _Round, clock: int, *, of_all: bool, waits: bool) -> None:
+        """A warp is at a barrier of its block, or of some of its warps; `clock` is its clock after it."""
+        mine = self._all_of(here, clock)
+        at.of_all |= of_all
+        at.waiting += waits
+        at.account = self._both(at.account, mine) if at.account else mine
         for near in self._scopes:
             if (near, here) in self._releases:
-                self._hand_on(self._released, (near, number), self._releases[near, here])
+                self._hand_on(at.released, near, self._releases[near, here])
             if (near, here) in self._pending:
-                self._await_fence(self._handed, (near, number), self._pending[near, here])
+                self._await_fence(at.handed, near, self._pending[near, here])
 
-    def _leave(self, here: tuple[int, int]) -> None:
-        """A warp goes on behind a barrier of its block."""
-        number = here[0]
-        self._knows[here] = self._both(self._knows[here], self._blocks[number])
-        for near in self._scopes:
-            if (near, number) in self._released:
-                self._hand_on(self._releases, (near, here), self._released[near, number])
-            if (near, number) in self._handed:
-                self._await_fence(self._pending, (near, here), self._handed[near, number])
+    def _leave(self, here: tuple[int, int], number: tuple[int, int, int]) -> None:
+        """A warp goes on behind a round of a barrier, which the last one that waited forgets."""
+        at = self._rounds[number]
+        if at.of_all and at.account and here[0] in self._ended:  # those that have ended count as arrived
+            at.account = self._both(at.account, self._ended[here[0]])
+        at.of_all = False  # the first that leaves ends the round
+        if at.account:
+            self._knows[here] = self._both(self._knows[here], at.account)
+        for near, released in at.released.items():
+            self._hand_on(self._releases, (near, here), released)
+        for near, version in at.handed.items():
+            self._await_fence(self._pending, (near, here), version)
+        at.waiting -= 1
+        if at.waiting <= 0:
+            del self._rounds[number]
 
     def _ordered(self, here: tuple[int, int], block: int, who: int, clock: int) -> bool:
         own, every = self._knows[here]
