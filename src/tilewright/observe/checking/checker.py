@@ -13,7 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import KernelError, LaunchError, PtxError
-from tilewright.observe.checking import copies, faults, finite, folded, hosts, launches, mending, passed, suppressions
+from tilewright.observe.checking import (
+    copies,
+    faults,
+    finite,
+    folded,
+    hosts,
+    launches,
+    mending,
+    passed,
+    signatures,
+    suppressions,
+)
 from tilewright.observe.checking.coverage import Coverage
 from tilewright.observe.checking.schedules import Schedules, place
 from tilewright.observe.checking.static import (
@@ -301,7 +312,13 @@ class Checks(Observer):
     def _memory_of(self, launch: Launch) -> MemoryCheck:
         """The check of the launch's memory, without its states."""
         block, program = launch.block if values_of(launch) is not None else None, launch.program
-        return _memory_check(program.ptx, program.entry, launch.name, block, launch.cluster not in (None, (1, 1, 1)))
+        clusters, known = launch.cluster not in (None, (1, 1, 1)), signatures.of_program(program)
+        sizes = tuple(
+            (parameter.name, np.dtype(one.type.dtype).itemsize)
+            for parameter, one in zip(program.parameters, known, strict=False)
+            if one.type.pointer and one.type.dtype
+        )
+        return _memory_check(program.ptx, program.entry, launch.name, block, clusters, sizes)
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather the findings of the instruments, and of the machine's error."""
@@ -374,16 +391,26 @@ def _signs(ptx: str, entry: str) -> dict[int, bool]:
 
 
 @functools.lru_cache(maxsize=_KERNELS)
-def _memory_check(ptx: str, entry: str, name: str, block: tuple[int, int, int] | None, clusters: bool) -> MemoryCheck:
-    """The check of memory of a kernel, without the states of a launch; `block` is None if its PTX is malformed."""
+def _memory_check(
+    ptx: str,
+    entry: str,
+    name: str,
+    block: tuple[int, int, int] | None,
+    clusters: bool,
+    sizes: tuple[tuple[str, int], ...],
+) -> MemoryCheck:
+    """The check of memory of a kernel, without the states of a launch; `block` is None if its PTX is malformed.
+
+    `sizes` has the parameters that point to numbers, with the bytes of one.
+    """
     function = parsed(ptx).functions.get(entry)
     clusters |= function is not None and not _OF_CLUSTERS.isdisjoint(function.directives)
     if block is None:
         return MemoryCheck(parsed(ptx), name, clusters=clusters)
     read = values.of_kernel(ptx, entry)
     unused, copied, useless = idle.threads(read, block), carried.of(read), deciding.unused(read)
-    data = deciding.data(read)
-    return MemoryCheck(parsed(ptx), name, idle=unused, carried=copied, unused=useless, data=data, clusters=clusters)
+    data, whole = deciding.data(read), unset.whole(read, dict(sizes))
+    return MemoryCheck(parsed(ptx), name, None, unused, copied, useless, data, whole, clusters)
 
 
 @functools.lru_cache(maxsize=_KERNELS)

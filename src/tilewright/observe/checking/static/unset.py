@@ -1,4 +1,4 @@
-"""TW204: registers that no path sets before they are read.
+"""TW204: registers that no path sets before they are read; and loads whose values are used as numbers.
 
 A copy alone is no use: compilers copy a variable before it is set wherever that costs nothing. A result counts as set
 as soon as one path can set it, so a reported register is set on no path.
@@ -6,7 +6,8 @@ as soon as one path can set it, so a reported register is set on no path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
 from tilewright.observe.checking.static.values import Values
 from tilewright.observe.instruments.findings import Finding
@@ -16,6 +17,20 @@ from tilewright.simulate.translate.analysis.graph import Op, registers_of
 
 #: Instructions that copy a value or choose between values: their result is set as soon as one source is.
 _PASSING = (Role.COPY, Role.CHOOSE, Role.PIECE)
+#: Instructions that use a number as a whole, and not some of its bits.
+_COUNTING = (
+    Role.COMPARE,
+    Role.SUM,
+    Role.PRODUCT,
+    Role.MULTIPLY_ADD,
+    Role.FUNCTION,
+    Role.SIGN,
+    Role.LEAST,
+    Role.GREATEST,
+)
+#: Atomics that do so.
+_CHANGES = ("add", "inc", "dec", "min", "max")
+_INTEGER = re.compile(r"[usb]\d+")
 
 
 def findings(values: Values, kernel: str) -> list[Finding]:
@@ -106,3 +121,60 @@ def speculated(values: Values, ptx_line: int) -> bool:
             )
             return bool(readers) and chosen
     return False
+
+
+def whole(values: Values, sizes: Mapping[str, int]) -> frozenset[int]:
+    """The PTX lines of accesses that use each element as one number: by arithmetic, or as an address.
+
+    So does a store to where a parameter points of which `sizes` has the bytes of its numbers. Other stores may copy a
+    structure with its padding, and shifts and masks take what they need of an element.
+    """
+    loads = {
+        op.instruction.ptx_line for op in values.ops if op.form.row.access == "load" and _is_number(values, op, sizes)
+    }
+    return frozenset(loads | {op.instruction.ptx_line for op in values.ops if op.form["op"] in _CHANGES})
+
+
+def _is_number(values: Values, load: Op, sizes: Mapping[str, int]) -> bool:
+    waiting, seen = list(load.writes), set(load.writes)
+    while waiting:
+        name = waiting.pop()
+        for op in values.readers.get(name, ()):
+            if _counts(op) or name in values.address_registers(op) or _is_stored(values, op, name, sizes):
+                return True
+            if _is_same(op, name):
+                waiting += [register for register in op.writes if register not in seen]
+                seen.update(op.writes)
+    return False
+
+
+def _counts(op: Op) -> bool:
+    """Whether an instruction uses its operands as numbers; packed ones are several."""
+    types = op.instruction.name.split(".")[1:]
+    if any(part.endswith(("x2", "x4")) for part in types):
+        return False
+    converts = op.form.row.role is Role.CONVERT and not all(map(_INTEGER.fullmatch, types))
+    return op.form.row.role in _COUNTING or converts
+
+
+def _is_same(op: Op, name: str) -> bool:
+    """Whether an instruction passes a register on, as it is or as a wider integer."""
+    if op.form.row.role is Role.CONVERT:
+        to, of = (int(part[1:]) for part in op.instruction.name.split(".")[-2:])
+        return to >= of
+    given = [one for one in op.sources if one == tree.Register(name)]
+    return op.form.row.role in (Role.COPY, Role.CHOOSE) and bool(given)
+
+
+def _is_stored(values: Values, store: Op, name: str, sizes: Mapping[str, int]) -> bool:
+    """Whether an instruction stores a register to an array of numbers that are as wide."""
+    if store.form.row.access != "store" or not sizes:
+        return False
+    bytes_ = int(store.form["type"].lstrip("usbf")) // 8
+    named = {
+        part.base.name
+        for op in values.origins(values.address_registers(store))
+        for part in op.sources
+        if op.form.has("param") and isinstance(part, tree.Address) and isinstance(part.base, tree.Symbol)
+    }
+    return any(base in sizes for base in named) and all(sizes.get(base, bytes_) >= bytes_ for base in named)

@@ -241,12 +241,16 @@ def _are_in_rows(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> b
 
 
 def _element_bytes(site: Site) -> int:
-    """Bytes of one element of a vector access; a word for untyped copies."""
+    """Bytes of one element of a vector access; a word for untyped copies, and where a load has elements within one.
+
+    Compilers load the end of a structure, its padding too, byte by byte.
+    """
     form = table().find(site.opcode)
     if form is not None and form.row.kind in ("copy", "rows") and site.access == "load":
         return min(4, site.bytes_per_lane)
     count = next((int(part[1:]) for part in site.opcode.split(".") if part in ("v2", "v4", "v8")), 1)
-    return max(1, site.bytes_per_lane // count)
+    one = max(1, site.bytes_per_lane // count)
+    return max(one, min(4, site.bytes_per_lane)) if site.access == "load" else one
 
 
 def _order_bits(site: Site, *, unused: bool) -> int:

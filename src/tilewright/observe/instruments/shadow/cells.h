@@ -115,6 +115,9 @@ enum tw_defect {
     TW_HEAP_TWICE = 22,
     TW_HEAP_FOREIGN = 23,
     TW_HEAP_UNKNOWN = 24,  // no defect
+    TW_SHARED_PARTLY = 25,  // a part of an element was not written: a defect if its value is used as a whole
+    TW_GLOBAL_PARTLY = 26,
+    TW_LOCAL_PARTLY = 27,
     TW_SHARED_OBJECT = 32,
     TW_SHARED_ARRIVED = 33,
     TW_MBARRIER_UNSET = 34,

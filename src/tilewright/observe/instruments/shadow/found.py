@@ -34,6 +34,9 @@ _CODES = {
     cells.GLOBAL_LANES: "TW304",
     cells.LOCAL_OUTSIDE: "TW104",
     cells.LOCAL_UNWRITTEN: "TW203",
+    cells.SHARED_PARTLY: "TW202",
+    cells.GLOBAL_PARTLY: "TW201",
+    cells.LOCAL_PARTLY: "TW203",
     cells.SHARED_BLOCKS: "TW308",
     cells.AWAY_EARLY: "TW108",
     cells.AWAY_LATE: "TW108",
@@ -59,6 +62,8 @@ _CODES = {
 }
 #: Most pairs of instructions that are kept for the races of one line.
 _PAIRS = 16
+#: Kinds of reads of elements of which a part was not written.
+_PARTLY = (cells.SHARED_PARTLY, cells.GLOBAL_PARTLY, cells.LOCAL_PARTLY)
 #: The unit that swizzles exchange.
 _UNIT_BYTES = 16
 #: Kinds of race in shared memory.
@@ -125,6 +130,8 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
         details |= {"other_access": "write", "others": [_line(other)] if other is not None else []}
         details |= _other_thread(record, facts)
+    elif record.kind in _PARTLY:
+        details |= {"how": "part"}
     elif heap and code not in _WIDEST:
         details |= {"how": "twice" if record.kind == cells.HEAP_TWICE else "heap"}
     details |= _of_mbarrier(record, sites)
@@ -151,8 +158,16 @@ def _is_of_copies(record: Record, module: Module) -> bool:
     return of_one and record.wrote and record.other_wrote and TILES in module.variables
 
 
-def is_finding(record: Record, sites: list[Site], module: Module, data: frozenset[int] = frozenset()) -> bool:
+def is_finding(
+    record: Record,
+    sites: list[Site],
+    module: Module,
+    data: frozenset[int] = frozenset(),
+    whole: frozenset[int] = frozenset(),
+) -> bool:
     """Whether a record is a finding. For descriptors, what wrote the bytes decides; for strong accesses, the other.
+
+    An element of which a part was not written may be a structure with padding, except where its PTX line is in `whole`.
 
     The layout of a matrix is known only if the last instruction that wrote it is a tensor copy. A volatile access and
     an atomic one, or a flag's, may be meant to meet; `data` has the PTX lines of those that are no flags. Equal copies
@@ -160,6 +175,8 @@ def is_finding(record: Record, sites: list[Site], module: Module, data: frozense
     """
     if record.one_value and _is_of_copies(record, module):
         return False
+    if record.kind in _PARTLY:
+        return sites[record.row].ptx_line in whole
     if record.lockstep and record.other < min(SITE_MAX, len(sites)):
         return "volatile" in sites[record.other].opcode
     if record.unordered:

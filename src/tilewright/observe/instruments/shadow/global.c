@@ -325,7 +325,7 @@ static uint32_t wrong(uint8_t state)
     return state == TW_ROW_GAP ? TW_GLOBAL_ROW_GAP : state == TW_FREED ? TW_GLOBAL_FREED : TW_GLOBAL_OUTSIDE;
 }
 
-// Whether an unwritten byte is padding: an element counts as written if any of its bytes was written.
+// Whether an unwritten byte may be padding: others of its element were written.
 static bool is_padding(const struct access *me, uint64_t offset, uint64_t byte)
 {
     uint64_t from = offset + (byte - offset) / me->element * me->element;
@@ -339,10 +339,16 @@ static bool is_padding(const struct access *me, uint64_t offset, uint64_t byte)
 static uint32_t judge_bytes(const struct access *me, uint64_t offset)
 {
     uint8_t need = (uint8_t)((me->reads ? TW_READABLE : 0) | (me->writes ? TW_WRITABLE : 0));
+    bool partly = false;
     for (uint64_t byte = offset; byte < offset + me->bytes; byte++) {
         uint8_t state = state_at(me, byte);
-        if ((state & need) != need && !(state == TW_WRITABLE && is_padding(me, offset, byte)))
-            return wrong(state);
+        if ((state & need) != need) {
+            if (state != TW_WRITABLE || !is_padding(me, offset, byte))
+                return wrong(state);
+            if (!partly)
+                report(me, TW_GLOBAL_PARTLY, 0, false);
+            partly = true;
+        }
         if (me->writes && !(state & TW_READABLE))
             __atomic_store_n(&me->launch->states[byte], (uint8_t)(state | TW_READABLE), __ATOMIC_RELAXED);
     }

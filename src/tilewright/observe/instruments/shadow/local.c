@@ -10,7 +10,7 @@ void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_turns_cluster(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
 
-// Whether an element was written: any of its bytes, because of padding.
+// Whether some bytes of an element were written; others may be padding.
 static bool is_partly_set(const struct access *me, const uint8_t *states, uint32_t at)
 {
     uint32_t from = at / me->element * me->element;
@@ -28,8 +28,8 @@ static void judge_local(const struct access *me, uint8_t *states)
             report(me, TW_LOCAL_OUTSIDE, 0, false);
             return;
         }
-        if (states[at] == 0 && me->reads && !is_partly_set(me, states, at)) {
-            report(me, TW_LOCAL_UNWRITTEN, 0, false);
+        if (states[at] == 0 && me->reads) {
+            report(me, is_partly_set(me, states, at) ? TW_LOCAL_PARTLY : TW_LOCAL_UNWRITTEN, 0, false);
             return;
         }
         states[at] |= me->writes != 0;

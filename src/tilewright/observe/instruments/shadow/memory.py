@@ -113,8 +113,8 @@ class MemoryCheck(Instrument):
     block that do not use their values: these threads race with no store. `carried` has the slots of loads that only
     copy local memory, and for each store what it takes of them, by PTX lines too. `unused` has PTX lines of strong
     reads whose values nothing uses: such a read orders nothing. `data` has those of strong accesses that are no flags
-    (`deciding.data`). `clusters`: whether a block may be in a cluster with
-    others.
+    (`deciding.data`), and `whole` those of loads whose values are used as numbers (`unset.whole`). `clusters`: whether a
+    block may be in a cluster with others.
 
     >>> from tilewright.simulate.ptx import parse
     >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
@@ -136,11 +136,12 @@ class MemoryCheck(Instrument):
         carried: Carried = _NOTHING,
         unused: frozenset[int] = frozenset(),
         data: frozenset[int] = frozenset(),
+        whole: frozenset[int] = frozenset(),
         clusters: bool = True,
     ) -> None:
         self.name = "memory"
         self._alone = not clusters
-        self._carried, self._unused, self._data = carried, unused, data
+        self._carried, self._unused, self._data, self._whole = carried, unused, data, whole
         self._slots = max((slot + 1 for slots in carried[0].values() for slot in slots), default=0)
         self._idle = {line: accesses.lanes_of(threads) for line, threads in (idle or {}).items()}
         self._heap = heap_lines(module)
@@ -333,7 +334,7 @@ class MemoryCheck(Instrument):
         assert self._states is not None
         self._states.put_back(self._facts.params_address, self._before)
         module, all_ = self._facts.module, records.read(self._table)
-        known = [record for record in all_ if is_finding(record, sites, module, self._data)]
+        known = [one for one in all_ if is_finding(one, sites, module, self._data, self._whole)]
         found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
         found += [waits.finding_of(one, self._awaited[0], sites, self._facts, self._kernel) for one in self._awaited[1]]
         counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}

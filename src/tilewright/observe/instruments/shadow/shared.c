@@ -137,7 +137,7 @@ static bool is_lockstep(const struct access *me, uint64_t cell)
     return me->is_volatile && cell & TW_STRONG && is_ours(me, cell) && unordered(me, cell, false);
 }
 
-// Whether an element was written: any of its bytes, because of padding. `at` is the number of a cell of the access.
+// Whether some bytes of an element were written; others may be padding. `at` is the number of a cell of the access.
 static bool is_partly_written(const struct access *me, const uint64_t *first, uint64_t at)
 {
     uint64_t size = (me->element + me->launch->cell_bytes - 1) / me->launch->cell_bytes;
@@ -259,8 +259,8 @@ static bool judge_shared(const struct access *me, const struct cell *cell, const
     uint64_t written = far_of(*cell->write, me->away), read = far_of(*cell->read, me->away), far = *cell->far;
     bool unset = !written && me->reads, after = apart(me, written, me->strong);
     bool over = me->writes && apart(me, read, me->strong), over_far = me->writes && apart(me, far, me->strong);
-    if (unset && !is_partly_written(me, first, at))
-        report(me, TW_SHARED_UNWRITTEN, 0, false);
+    if (unset)
+        report(me, is_partly_written(me, first, at) ? TW_SHARED_PARTLY : TW_SHARED_UNWRITTEN, 0, false);
     if (after)
         report_conflicts(me, written, me->strong, true);
     if (over)
@@ -278,8 +278,8 @@ static bool judge_own(const struct access *me, const struct cell *cell, const ui
     bool unset = !written && me->reads, after = unordered(me, written, me->strong);
     // what reads before the first write may find nothing there, which being strong does not mend
     bool over = me->writes && unordered(me, read, me->strong && written);
-    if (unset && !is_partly_written(me, first, at))
-        report(me, TW_SHARED_UNWRITTEN, 0, false);
+    if (unset)
+        report(me, is_partly_written(me, first, at) ? TW_SHARED_PARTLY : TW_SHARED_UNWRITTEN, 0, false);
     if (after)
         report_races(me, written, me->strong, true);
     else if (is_lockstep(me, written) && likeness(me, true) != TW_ONE_VALUE)
