@@ -84,6 +84,8 @@ class Storage:
 
     launch: npt.NDArray[Any] | None = None  #: What `%launch` points to; all host threads share it.
     block: npt.NDArray[np.uint8] | None = None  #: At the start of a block, `%block` points to a copy of this.
+    #: Bytes behind that, which keep what the block before left there; one instrument of a launch may have some.
+    behind: int = 0
 
 
 class Instrument:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.simulate import state
 from tilewright.simulate.code import LANES
-from tilewright.simulate.events import Facts, Instrument, Storage
+from tilewright.simulate.events import Facts, Instrument, Storage, align_up
 from tilewright.simulate.run.allocations import Arena
 from tilewright.simulate.run.job import Job
 
@@ -26,6 +26,7 @@ class Observed:
 
     def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
         self._storages: list[Storage] = []  # addresses point into them
+        self._behind = 0
         self.launch, self.initial, self._starts = _NO_WORDS, _NO_BYTES, _NO_STARTS
         if not instruments:  # the facts parse the kernel
             return
@@ -34,7 +35,12 @@ class Observed:
         #: Host address of each instrument's memory of the launch, 0 for none.
         self.launch = np.array([0 if s.launch is None else s.launch.ctypes.data for s in self._storages], np.uint64)
         sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
-        self._starts = np.concatenate([[0], np.cumsum(-(-np.array(sizes) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES)])
+        places = sorted(range(len(sizes)), key=lambda i: self._storages[i].behind)  # one with bytes behind it is last
+        self._starts = np.zeros(len(sizes) + 1, np.int64)
+        for number in places:
+            self._starts[number] = self._starts[-1]
+            self._starts[-1] += align_up(sizes[number], _ALIGNMENT_BYTES)
+        self._behind = sum(storage.behind for storage in self._storages)
         #: The initial memory of a block for all instruments, each part at a multiple of 64 bytes.
         self.initial = np.zeros(int(self._starts[-1]), np.uint8)
         for storage, start in zip(self._storages, self._starts[:-1], strict=True):
@@ -43,9 +49,10 @@ class Observed:
 
     def area(self) -> npt.NDArray[np.uint8]:
         """Memory for one block at a time, aligned."""
-        whole = np.zeros(self.initial.nbytes + _ALIGNMENT_BYTES, np.uint8)
+        size = self.initial.nbytes + self._behind
+        whole = np.zeros(size + _ALIGNMENT_BYTES, np.uint8)
         lead = -whole.ctypes.data % _ALIGNMENT_BYTES
-        return whole[lead : lead + self.initial.nbytes]
+        return whole[lead : lead + size]
 
     def parts(self, area: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:
         """Each instrument's part of an area."""

@@ -18,16 +18,7 @@ from tilewright.simulate.translate.analysis.graph import Op, registers_of
 #: Instructions that copy a value or choose between values: their result is set as soon as one source is.
 _PASSING = (Role.COPY, Role.CHOOSE, Role.PIECE)
 #: Instructions that use a number as a whole, and not some of its bits.
-_COUNTING = (
-    Role.COMPARE,
-    Role.SUM,
-    Role.PRODUCT,
-    Role.MULTIPLY_ADD,
-    Role.FUNCTION,
-    Role.SIGN,
-    Role.LEAST,
-    Role.GREATEST,
-)
+_COUNTING = frozenset(map(Role, ("compare", "sum", "product", "multiply-add", "function", "sign", "least", "greatest")))
 #: Atomics that do so.
 _CHANGES = ("add", "inc", "dec", "min", "max")
 _INTEGER = re.compile(r"[usb]\d+")
@@ -129,10 +120,9 @@ def whole(values: Values, sizes: Mapping[str, int]) -> frozenset[int]:
     So does a store to where a parameter points of which `sizes` has the bytes of its numbers. Other stores may copy a
     structure with its padding, and shifts and masks take what they need of an element.
     """
-    loads = {
-        op.instruction.ptx_line for op in values.ops if op.form.row.access == "load" and _is_number(values, op, sizes)
-    }
-    return frozenset(loads | {op.instruction.ptx_line for op in values.ops if op.form["op"] in _CHANGES})
+    loads = (op for op in values.ops if op.form.row.access == "load" and _is_number(values, op, sizes))
+    changes = (op for op in values.ops if op.form["op"] in _CHANGES)
+    return frozenset(op.instruction.ptx_line for some in (loads, changes) for op in some)
 
 
 def _is_number(values: Values, load: Op, sizes: Mapping[str, int]) -> bool:

@@ -47,6 +47,17 @@ struct copy {
 
 typedef void judging(TW_ACCESSES);
 
+static struct tw_bulk *bulk_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t number)
+{
+    return TW_ENTRY(struct tw_bulk, block, launch->bulks, 0, number);
+}
+
+static struct tw_outgoing *outgoing_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                                       uint32_t number)
+{
+    return TW_ENTRY(struct tw_outgoing, block, launch->outgoing, 0, number);
+}
+
 // Judge one side: offsets of shared memory, addresses in the cluster, or, in pieces, device addresses.
 static void judge(const struct copy *me, uint64_t start, uint32_t how, judging *turns)
 {
@@ -140,11 +151,11 @@ void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row)
 static struct tw_bulk *follow(const struct copy *me, struct tw_shadow_block *block, uint64_t start, bool strong)
 {
     struct tw_bulks *bulks = bulks_of(me->launch, block);
-    if (bulks->count == TW_BULKS_MAX) {
+    if (bulks->count == me->launch->bulks.most) {
         __atomic_fetch_add(&me->launch->untracked, 1, __ATOMIC_RELAXED);
         return 0;
     }
-    struct tw_bulk *bulk = &bulks->of[bulks->count++];
+    struct tw_bulk *bulk = bulk_of(me->launch, block, bulks->count++);
     uint32_t w = me->warp->index;
     *bulk = (struct tw_bulk){
         .group = bulks->groups[w].of[me->lane],
@@ -167,11 +178,11 @@ static uint32_t keep_outgoing(const struct copy *me, uint32_t how, uint64_t star
     struct tw_bulks *bulks = bulks_of(me->launch, me->block);
     const uint32_t w = me->warp->index;
     _Static_assert(sizeof *box <= TW_BOX_WORDS * sizeof(uint64_t), "a box has room");
-    if (bulks->outgoing == TW_OUTGOING_MAX) {
+    if (bulks->outgoing == me->launch->outgoing.most) {
         __atomic_fetch_add(&me->launch->untracked, 1, __ATOMIC_RELAXED);
         return 0;
     }
-    struct tw_outgoing *out = &bulks->out[bulks->outgoing++];
+    struct tw_outgoing *out = outgoing_of(me->launch, me->block, bulks->outgoing++);
     out->group = bulks->groups[w].of[me->lane];
     out->row = me->row;
     out->thread = w << 5 | me->lane;
@@ -224,9 +235,9 @@ static void read_source(const struct tw_shadow_launch *launch, struct tw_shadow_
     block->version++;
 }
 
-static void forget(struct tw_bulks *bulks, uint32_t number)
+static void forget(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t number)
 {
-    bulks->of[number] = bulks->of[--bulks->count];
+    *bulk_of(launch, block, number) = *bulk_of(launch, block, --bulks_of(launch, block)->count);
 }
 
 // Lanes' copies have counted their bytes at mbarriers; lanes with the same mbarrier count together.
@@ -364,7 +375,7 @@ void tw_shadow_landed(struct tw_shadow_launch *launch, const struct tw_slot *slo
     if (launch->bulks_at && launch->ranks > 1)
         tw_shadow_sent_seen(launch, block, warp, place, phases);
     for (uint32_t i = bulks->count; launch->bulks_at && i-- > 0;) {
-        const struct tw_bulk *bulk = &bulks->of[i];
+        const struct tw_bulk *bulk = bulk_of(launch, block, i);
         if (bulk->barrier != place + 1 || bulk->phase >= phases)
             continue;
         uint64_t landed = cell_of(bulk, bulk->clock);
@@ -372,7 +383,7 @@ void tw_shadow_landed(struct tw_shadow_launch *launch, const struct tw_slot *slo
             landed = far_cell(bulk->from - 1, bulk->clock, landed, bulk->thread);
         land(launch, block, bulk, landed);
         end_source(launch, slot, block, bulk);
-        forget(bulks, i);
+        forget(launch, block, i);
     }
 }
 
@@ -380,9 +391,11 @@ void tw_shadow_landed(struct tw_shadow_launch *launch, const struct tw_slot *slo
 void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase)
 {
     struct tw_bulks *bulks = bulks_of(launch, block);
-    for (uint32_t i = 0; i < bulks->count; i++)
-        if (bulks->of[i].barrier == place + 1 && bulks->of[i].phase == NOT_COUNTED)
-            bulks->of[i].phase = phase;
+    for (uint32_t i = 0; i < bulks->count; i++) {
+        struct tw_bulk *bulk = bulk_of(launch, block, i);
+        if (bulk->barrier == place + 1 && bulk->phase == NOT_COUNTED)
+            bulk->phase = phase;
+    }
     if (launch->ranks > 1)
         tw_shadow_sent_counted(launch, block, place, phase);
 }
@@ -426,17 +439,18 @@ void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups, uint32_t read
     struct tw_bulks *bulks = bulks_of(of, mine);
     uint64_t now = mine->clocks[warp->index].now;
     for (uint32_t i = bulks->count; i-- > 0;) {
-        const struct tw_bulk *bulk = &bulks->of[i];
+        const struct tw_bulk *bulk = bulk_of(of, mine, i);
         if (bulk->barrier || bulk->from || !is_covered(bulks, warp->index, mask, groups, bulk->thread, bulk->group))
             continue;
         read_source(of, mine, bulk, bulk->start, cell_of(bulk, now));
-        forget(bulks, i);
+        forget(of, mine, i);
     }
     for (uint32_t i = bulks->outgoing; !read && i-- > 0;) {
-        if (!is_covered(bulks, warp->index, mask, groups, bulks->out[i].thread, bulks->out[i].group))
+        struct tw_outgoing *out = outgoing_of(of, mine, i);
+        if (!is_covered(bulks, warp->index, mask, groups, out->thread, out->group))
             continue;
-        arrive(of, slot->block, &bulks->out[i], now);
-        bulks->out[i] = bulks->out[--bulks->outgoing];
+        arrive(of, slot->block, out, now);
+        *out = *outgoing_of(of, mine, --bulks->outgoing);
     }
 }
 

@@ -59,10 +59,7 @@ enum tw_cell_parts {
 // How much is followed of a block, of a warp, or of an access.
 enum tw_followed {
     TW_ROUNDS = 16,  // barriers of a block
-    TW_FLIGHTS_MAX = 256,  // asynchronous copies of a warp that are followed at once
-    TW_SOURCES_MAX = 64,   // of the youngest ones also what they read
     TW_SOURCE_SHIFT = 2,   // sources are multiples of 4 bytes
-    TW_READINGS_MAX = 512,  // reads of its products that are followed: 30 products of 128 columns
     TW_SETTLED_MAX = 16,
     TW_PIECE_BYTES = 16,  // of what copies and products access
     TW_CELL_RUN = 8,  // cells of a row: one AVX-512 register
@@ -143,10 +140,7 @@ enum tw_laid {
     TW_LAYOUT_OF_BYTES = 128,
 };
 
-// Bulk copies of a block that are followed at once.
 enum tw_bulk_limits {
-    TW_BULKS_MAX = 256,
-    TW_OUTGOING_MAX = 64,  // to global memory
     TW_BOX_WORDS = 24,
 };
 
@@ -319,15 +313,14 @@ struct tw_source {
     uint32_t seen[TW_WARPS_MAX];
 };
 
-// The copies of a warp that are in flight, the oldest first, and how many groups each lane has committed.
+// How many copies of a warp are in flight, and how many groups each lane has committed. The copies, the oldest first,
+// and what the youngest ones read are behind the block's memory: see `tw_behind`.
 struct tw_flights {
     uint32_t count;
     uint32_t sources;  // how many there were
     uint32_t coming;   // 1: the next one belongs to the copy that comes next
     uint32_t spare[29];
     struct tw_clocks groups;
-    struct tw_flight of[TW_FLIGHTS_MAX];
-    struct tw_source from[TW_SOURCES_MAX];
 };
 
 // What only some lanes of each warp have released: these lanes, and the clock below which they have.
@@ -412,8 +405,6 @@ struct tw_bulks {
     uint32_t spare[30];
     struct tw_clocks proxied;  // for each warp, the clock below which a proxy fence has followed its stores
     struct tw_clocks groups[TW_WARPS_MAX];  // how many each lane has committed
-    struct tw_bulk of[TW_BULKS_MAX];
-    struct tw_outgoing out[TW_OUTGOING_MAX];
     struct tw_origin boxes[TW_WARPS_MAX];  // what each lane of a warp reads of a tensor by the copy that comes next
 };
 
@@ -434,7 +425,13 @@ struct tw_readings {
     uint32_t first;
     uint32_t groups;
     uint32_t spare[13];
-    struct tw_reading of[TW_READINGS_MAX];
+};
+
+// Where a list is that lies behind a block's memory, in bytes from the block's start, and how many entries have room
+// there; for lists of warps, of each. At the start of a block it has what another block left there.
+struct tw_behind {
+    uint64_t at;
+    uint64_t most;
 };
 
 // The last access of a block's shared memory by one instruction of a warp of another block.
@@ -516,6 +513,11 @@ struct tw_shadow_launch {
     uint64_t local_bytes;   // of a thread; 0: not judged
     uint64_t warps;
     uint64_t flights_at;  // byte offset of the warps' copies in flight in a block's memory
+    struct tw_behind flights;   // of each warp
+    struct tw_behind sources;   // of each warp
+    struct tw_behind readings;  // of each warp
+    struct tw_behind bulks;
+    struct tw_behind outgoing;
     uint64_t untracked;   // copies that counted as stores, because too many were in flight
     uint64_t watched_at;  // byte offset of the mbarriers in a block's memory
     uint64_t ahead_at;    // and of a struct tw_some for each of TW_NEAR_ROWS; 0: no mbarriers

@@ -34,9 +34,9 @@ CLOCKS_BYTES: Final = _CELLS.structs["tw_clocks"].bytes
 FAR_BYTES: Final = _CELLS.structs["tw_far"].bytes
 NOW_ROW, ROWS_END = _numbers("NOW_ROW", "ROWS_END")
 
-#: Bytes of one warp's copies in flight.
+#: Bytes of what counts one warp's copies in flight.
 FLIGHTS_BYTES: Final = _CELLS.structs["tw_flights"].bytes
-#: Bytes of the operands of one warp's products in flight.
+#: Bytes of what counts the operands of one warp's products in flight.
 READINGS_BYTES: Final = _CELLS.structs["tw_readings"].bytes
 
 #: Bytes of the lists of a block's accesses by several warps.
@@ -83,6 +83,17 @@ WATCHED_MAX: Final = _CELLS.numbers["TW_WATCHED_MAX"]
 WATCHED_BYTES: Final = WATCHED_MAX * _CELLS.structs["tw_watched"].bytes
 WATCHED: Final = _CELLS.structs["tw_watched"].offsets
 WATCHED_ONE_BYTES: Final = _CELLS.structs["tw_watched"].bytes
+#: Bytes of an entry of each list behind a block's memory.
+BEHIND_BYTES: Final = {
+    name: _CELLS.structs[f"tw_{one}"].bytes
+    for name, one in {
+        "flights": "flight",
+        "sources": "source",
+        "readings": "reading",
+        "bulks": "bulk",
+        "outgoing": "outgoing",
+    }.items()
+}
 BULKS_BYTES: Final = _CELLS.structs["tw_bulks"].bytes
 AHEAD_BYTES: Final = _CELLS.numbers["TW_NEAR_ROWS"] * _CELLS.structs["tw_some"].bytes
 

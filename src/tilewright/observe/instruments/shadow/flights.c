@@ -22,6 +22,18 @@ static struct tw_flights *flights_of(const struct tw_shadow_launch *launch, stru
     return (struct tw_flights *)((char *)block + launch->flights_at) + warp;
 }
 
+static struct tw_flight *flight_at(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                                   uint32_t number)
+{
+    return TW_ENTRY(struct tw_flight, block, launch->flights, warp, number);
+}
+
+static struct tw_source *source_at(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                                   uint32_t number)
+{
+    return TW_ENTRY(struct tw_source, block, launch->sources, warp, number % launch->sources.most);
+}
+
 // The lanes that have committed as many groups as the lowest lane of a set.
 static uint32_t of_one_group(const struct tw_flights *flights, uint32_t lanes)
 {
@@ -103,7 +115,7 @@ void tw_shadow_source(TW_ACCESSES)
 {
     struct tw_shadow_launch *of = launch;
     struct tw_flights *flights = flights_of(of, block, warp->index);
-    struct tw_source *source = &flights->from[flights->sources % TW_SOURCES_MAX];
+    struct tw_source *source = source_at(of, block, warp->index, flights->sources);
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  order_bits);
     tw_shadow_free_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
@@ -123,12 +135,12 @@ void tw_shadow_source(TW_ACCESSES)
 }
 
 // What a copy reads, if that is still known; with the addresses of its lanes.
-static const struct tw_source *source_of(const struct tw_shadow_launch *launch, const struct tw_flights *flights,
-                                         const struct tw_flight *flight, uint64_t *addresses)
+static const struct tw_source *source_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                                         uint32_t warp, const struct tw_flight *flight, uint64_t *addresses)
 {
-    if (!flight->source || flights->sources - flight->source >= TW_SOURCES_MAX - 1)
+    if (!flight->source || flights_of(launch, block, warp)->sources - flight->source >= launch->sources.most - 1)
         return 0;
-    const struct tw_source *source = &flights->from[(flight->source - 1) % TW_SOURCES_MAX];
+    const struct tw_source *source = source_at(launch, block, warp, flight->source - 1);
     for (uint32_t lane = 0; lane < TW_LANES; lane++)
         addresses[lane] = launch->base + ((uint64_t)source->from[lane] << TW_SOURCE_SHIFT);
     return source;
@@ -153,7 +165,7 @@ static uint32_t find_changes(struct access *me, const struct tw_source *source)
 static void read_again(TW_WHERE, const struct tw_flight *flight, uint32_t lanes)
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
-    const struct tw_source *source = source_of(launch, flights_of(launch, block, warp->index), flight, addresses);
+    const struct tw_source *source = source_of(launch, block, warp->index, flight, addresses);
     if (!source)
         return;
     struct access me = access_of(slot, warp, launch, block, counters, source->row, lanes & source->lanes, addresses,
@@ -171,7 +183,7 @@ static void end_source(const struct tw_slot *slot, struct tw_shadow_launch *laun
 {
     const struct tw_warp by = {.index = warp};
     uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
-    const struct tw_source *source = source_of(launch, flights_of(launch, block, warp), flight, addresses);
+    const struct tw_source *source = source_of(launch, block, warp, flight, addresses);
     if (!source)
         return;
     struct access me = access_of(slot, &by, launch, block, 0, source->row, flight->lanes & source->lanes, addresses,
@@ -188,7 +200,7 @@ __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
     flights->coming = 0;
     for (uint32_t left = mask, with; left; left &= ~with) {
         with = of_one_group(flights, left);
-        bool room = flights->count < TW_FLIGHTS_MAX;
+        bool room = flights->count < of->flights.most;
         if (room && is_known(of, block, warp->index, with, addresses, bytes)) {
             struct access me = access_of(slot, warp, launch, block, counters, row, with, addresses, bytes, values, how,
                                          element, order_bits);
@@ -201,7 +213,7 @@ __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
             __atomic_fetch_add(&of->untracked, tw_lane_count(with), __ATOMIC_RELAXED);
             continue;
         }
-        struct tw_flight *flight = &flights->of[flights->count++];
+        struct tw_flight *flight = flight_at(of, block, warp->index, flights->count++);
         *flight = (struct tw_flight){row, with, bytes, flights->groups.of[tw_first_lane(with)], 0, 0, 0, source,
                                      {0}};
         for (uint32_t lane = 0; lane < TW_LANES; lane++)
@@ -239,14 +251,14 @@ __attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t 
     tw_u32_lanes made = clocks_of(&flights->groups);
     uint32_t more = mask & tw_where32((tw_i32_lanes)(made > groups)), kept = 0;
     for (uint32_t i = 0; i < flights->count; i++) {
-        struct tw_flight *flight = &flights->of[i];
+        struct tw_flight *flight = flight_at(launch, mine, warp->index, i);
         uint32_t grouped = more & tw_where32((tw_i32_lanes)(made - groups > flight->group));
         uint32_t over = flight->lanes & grouped;
         read_again(slot, warp, launch, block, counters, row, flight, over);
         land(launch, mine, warp->index, flight, over, mine->clocks[warp->index].now);
         flight->lanes &= ~over;
         if (flight->lanes && kept++ < i)
-            flights->of[kept - 1] = *flight;
+            *flight_at(launch, mine, warp->index, kept - 1) = *flight;
     }
     flights->count = kept;
     mine->version++;
@@ -259,19 +271,20 @@ void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_b
 {
     struct tw_flights *flights = flights_of(launch, block, warp);
     for (uint32_t i = 0, count = flights->count; launch->flights_at && i < count; i++) {
-        struct tw_flight *flight = &flights->of[i];
+        struct tw_flight *flight = flight_at(launch, block, warp, i);
         uint32_t counted = flight->lanes & lanes;
         if (flight->barrier || !counted)
             continue;
-        if (counted != flight->lanes && flights->count == TW_FLIGHTS_MAX) {
+        if (counted != flight->lanes && flights->count == launch->flights.most) {
             land(launch, block, warp, flight, counted, block->clocks[warp].now);
             flight->lanes &= ~counted;
             continue;
         }
         if (counted != flight->lanes) {
             flight->lanes &= ~counted;
-            flights->of[flights->count] = *flight;
-            flight = &flights->of[flights->count++];
+            const struct tw_flight rest = *flight;
+            flight = flight_at(launch, block, warp, flights->count++);
+            *flight = rest;
         }
         flight->lanes = counted;
         flight->barrier = (uint32_t)place + 1;
@@ -288,12 +301,12 @@ void tw_shadow_flights_landed(const struct tw_slot *slot, struct tw_shadow_launc
         struct tw_flights *flights = flights_of(launch, block, warp);
         uint32_t kept = 0;
         for (uint32_t i = 0; i < flights->count; i++) {
-            struct tw_flight *flight = &flights->of[i];
+            struct tw_flight *flight = flight_at(launch, block, warp, i);
             if (flight->barrier == place + 1 && flight->phase < phases) {
                 land(launch, block, warp, flight, flight->lanes, flight->clock);
                 end_source(slot, launch, block, warp, flight);
             } else if (kept++ < i) {
-                flights->of[kept - 1] = *flight;
+                *flight_at(launch, block, warp, kept - 1) = *flight;
             }
         }
         block->version += kept != flights->count;

@@ -144,6 +144,10 @@ static inline uint32_t who_of(uint64_t cell)
     return (uint32_t)(cell & TW_WHO_MASK);
 }
 
+// An entry of a list behind a block's memory; `number` counts on from that of the list's owner.
+#define TW_ENTRY(type, block, list, owner, number)                                                             \
+    ((type *)((char *)(block) + (list).at) + (owner) * (list).most + (number))
+
 // The bulk copies of a block.
 static inline struct tw_bulks *bulks_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block)
 {

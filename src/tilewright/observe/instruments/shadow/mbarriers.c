@@ -104,8 +104,9 @@ static bool is_busy(const struct visit *me, uint32_t *row)
 {
     const struct tw_bulks *bulks = bulks_of(me->launch, me->block);
     for (uint32_t i = 0; me->launch->bulks_at && i < bulks->count; i++) {
-        if (bulks->of[i].barrier == me->place + 1) {
-            *row = bulks->of[i].row;
+        const struct tw_bulk *bulk = TW_ENTRY(struct tw_bulk, me->block, me->launch->bulks, 0, i);
+        if (bulk->barrier == me->place + 1) {
+            *row = bulk->row;
             return true;
         }
     }

@@ -17,6 +17,7 @@ from tilewright.observe.instruments.findings import Finding
 from tilewright.observe.instruments.shadow import accesses, mbarriers, orders, records, waits
 from tilewright.observe.instruments.shadow.cells import (
     AHEAD_BYTES,
+    BEHIND_BYTES,
     BLOCK,
     BLOCK_BYTES,
     BULKS_BYTES,
@@ -71,6 +72,12 @@ _MBARRIER_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventK
 GAP_BYTES = 512
 #: A block's local memory is not judged if it is larger: every block starts with a copy of its states.
 _LOCAL_MAX_BYTES = 16 << 20
+#: Copies that are followed at once in any case; and the bytes of shared memory for each, and the most, of a warp's
+#: copies and of a block's bulk copies.
+_FOLLOWED = 256
+_COPIES_MAX = (64, 2048), (16, 8192)
+#: Reads of a warp's products that are followed: 120 products of 128 columns.
+_READINGS_MAX = 2048
 #: The member mask of a whole warp.
 _WHOLE_WARP = (1 << 32) - 1
 #: Semantics of accesses that order other accesses.
@@ -113,8 +120,8 @@ class MemoryCheck(Instrument):
     block that do not use their values: these threads race with no store. `carried` has the slots of loads that only
     copy local memory, and for each store what it takes of them, by PTX lines too. `unused` has PTX lines of strong
     reads whose values nothing uses: such a read orders nothing. `data` has those of strong accesses that are no flags
-    (`deciding.data`), and `whole` those of loads whose values are used as numbers (`unset.whole`). `clusters`: whether a
-    block may be in a cluster with others.
+    (`deciding.data`), and `whole` those of accesses that use elements as numbers (`unset.whole`). `clusters`: whether
+    a block may be in a cluster with others.
 
     >>> from tilewright.simulate.ptx import parse
     >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
@@ -264,6 +271,7 @@ class MemoryCheck(Instrument):
         local = _local_states(facts, warps)
         start = BLOCK_BYTES + 2 * shared.nbytes + local.size
         rest, end = self._places(start, warps, facts.cluster_blocks, shared.nbytes)
+        lists, behind = self._lists(end, warps, facts.shared_bytes)
         self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
         begins = records.launch_words(self._table, facts)
         self._launch[: begins.size] = begins
@@ -289,6 +297,8 @@ class MemoryCheck(Instrument):
         } | {name: at for name, at in rest.items() if name in LAUNCH}
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
+        for name, place in lists.items():
+            self._launch[LAUNCH[name] // 8 :][:2] = place
         block = np.concatenate(
             [
                 np.frombuffer(_initial_clocks(rest["lanes_at"]), np.uint8),
@@ -298,7 +308,23 @@ class MemoryCheck(Instrument):
                 np.zeros(end - start, np.uint8),
             ]
         )
-        return Storage(self._launch, block)
+        return Storage(self._launch, block, behind)
+
+    def _lists(self, start: int, warps: int, shared_bytes: int) -> tuple[dict[str, tuple[int, int]], int]:
+        """Where each list behind a block's memory starts, and its most entries; and the bytes of all.
+
+        Copies in flight write different bytes of shared memory, so there is room for as many of them as can be in
+        flight, of ordinary sizes.
+        """
+        of_warp, of_block = (min(max(_FOLLOWED, shared_bytes // size), most) for size, most in _COPIES_MAX)
+        copies = dict.fromkeys(("flights", "sources"), of_warp * self._copies)
+        bulks = dict.fromkeys(("bulks", "outgoing"), of_block * self._bulks)
+        most = copies | bulks | {"readings": _READINGS_MAX * self._products}
+        found, at = {}, align_up(start, 64)
+        for name, count in most.items():
+            found[name] = at, count
+            at += align_up(count * BEHIND_BYTES[name] * (1 if name in bulks else warps), 64)
+        return found, at - align_up(start, 64)
 
     def _places(self, start: int, warps: int, ranks: int, shared_bytes: int) -> tuple[dict[str, int], int]:
         """The offsets of the optional parts of a block's memory, 0 for a part that is absent; and its end."""

@@ -19,9 +19,11 @@ static struct tw_readings *readings_of(const struct tw_shadow_launch *launch, st
     return (struct tw_readings *)((char *)block + launch->readings_at) + warp;
 }
 
-static struct tw_reading *reading(struct tw_readings *readings, uint32_t number)
+static struct tw_reading *reading(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                                  uint32_t number)
 {
-    return &readings->of[(readings->first + number) % TW_READINGS_MAX];
+    const uint32_t at = (readings_of(launch, block, warp)->first + number) % launch->readings.most;
+    return TW_ENTRY(struct tw_reading, block, launch->readings, warp, at);
 }
 
 void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row);
@@ -55,11 +57,12 @@ void tw_shadow_product(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint3
     tw_shadow_ask_for_fences(slot, warp, launch, block, counters, row, mask, addresses, bytes);
     tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, TW_READS | TW_BY_WARP,
                            bytes, 0);
-    if (readings->count == TW_READINGS_MAX) {  // what is forgotten was judged when it was issued
+    const struct tw_shadow_launch *of = launch;
+    if (readings->count == of->readings.most) {  // what is forgotten was judged when it was issued
         readings->first++;
         readings->count--;
     }
-    struct tw_reading *mine = reading(readings, readings->count++);
+    struct tw_reading *mine = reading(launch, block, warp->index, readings->count++);
     mine->row = row, mine->lanes = mask, mine->group = readings->groups;
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, TW_PIECE_BYTES, 0, TW_READS,
                                  TW_PIECE_BYTES, 0);
@@ -101,8 +104,11 @@ static void finish(TW_WHERE, const struct tw_reading *mine)
 void tw_shadow_product_wait(TW_WHERE, uint32_t mask, uint32_t groups)
 {
     struct tw_readings *readings = readings_of(launch, block, warp->index);
-    while (mask && readings->count && reading(readings, 0)->group + groups < readings->groups) {
-        finish(slot, warp, launch, block, counters, row, reading(readings, 0));
+    while (mask && readings->count) {
+        const struct tw_reading *oldest = reading(launch, block, warp->index, 0);
+        if (oldest->group + groups >= readings->groups)
+            break;
+        finish(slot, warp, launch, block, counters, row, oldest);
         readings->first++;
         readings->count--;
     }
