@@ -25,7 +25,7 @@ from tilewright.observe.checking import (
     signatures,
     suppressions,
 )
-from tilewright.observe.checking.coverage import Coverage
+from tilewright.observe.checking.coverage import Coverage, is_whole
 from tilewright.observe.checking.schedules import Schedules, place
 from tilewright.observe.checking.static import (
     carried,
@@ -131,7 +131,8 @@ class Checks(Observer):
         self._states = States(0)
         self._looked_at: set[Any] = set()
         self._lost: dict[tuple[str, str], list[Finding]] = {}  # if a kernel without writes ends
-        self._misfits: list[Finding] = []  # this launch's dimensions and arguments that are not the kernel's
+        self._misfits: list[Finding] = []  # this launch's arguments that are not the kernel's
+        self._lacking: list[Finding] = []  # and its dimensions, unless it turns out that they are meant
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -265,8 +266,8 @@ class Checks(Observer):
         dtypes = [a.dtype for a in launch.arguments if a.dtype is not None]
         key = (launch.program.ptx, launch.program.entry, tuple(map(str, dtypes)))
         read = values_of(launch)
-        dimensions = launches.fewer_dimensions(launch) if read is not None else []
-        self._misfits = [*dimensions, *passed.findings(launch)]
+        self._lacking = launches.fewer_dimensions(launch) if read is not None else []
+        self._misfits = [*passed.findings(launch)]
         self._found += self._misfits
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
@@ -301,7 +302,7 @@ class Checks(Observer):
 
     def repeats(self, launch: Launch) -> bool:
         """Whether the launch's findings can depend on the order of its warps."""
-        return not self._misfits and self._schedules.begun
+        return not self._misfits and not self._lacking and self._schedules.begun
 
     def again(self, launch: Launch, run: Run, other: LaunchAgain) -> None:
         """Run the launch in other orders, and keep what these find."""
@@ -323,6 +324,9 @@ class Checks(Observer):
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather the findings of the instruments, and of the machine's error."""
         raised_before = len(self._raised)
+        if run is None or not is_whole(launch.arguments, run.results["touched"]):
+            self._found += self._lacking
+            self._misfits += self._lacking
         if self._misfits:  # what it does then does not matter
             self._found += self._refused(launch) if isinstance(error, LaunchError) else ()
             return

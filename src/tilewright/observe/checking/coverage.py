@@ -5,7 +5,7 @@ them:
 
 - The launch has several blocks or threads on an axis whose index the kernel does not use. All of them process the same
   elements, and an output array has others (TW501). Not if an atomic gives each thread its own work.
-- The kernel gets arrays, and its code writes nothing (TW501).
+- The kernel gets arrays, and its code writes nothing (TW501). Not if its source has no statements but assertions.
 - The touched part is a box at the array's beginning, or near it for a stencil, which leaves out the same number of
   elements at both ends. The box ends where the grid ends: on each axis that is left short, its extent is blocks times
   threads, times a whole number of elements a thread. In addition, one of these holds:
@@ -138,6 +138,13 @@ class Coverage:
                     if np.isin(theirs[part], wanted).any():
                         return True
         return False
+
+
+def is_whole(arguments: Sequence[ArgumentFact], touched: TouchedResult) -> bool:
+    """Whether a launch touched all of each array that it touched, and one of these has several elements."""
+    parts = [part | other for _, _, part, other in _parts(arguments, touched)]
+    used = [part for part in parts if part.any()]
+    return any(part.size > 1 for part in used) and all(part.all() for part in used)
 
 
 def _parts(

@@ -79,16 +79,19 @@ def _finding(launch: Launch, gpu: Gpu, wrong: Broken) -> Finding:
 
 def fewer_dimensions(launch: Launch) -> list[Finding]:
     """TW503 for a launch written with one extent, of a kernel that uses its y or z index in addresses."""
-    if launch.written is None:
+    if launch.written is None or has_extents(launch):
         return []
     grid, block = launch.written
-    if any(isinstance(extents, Sequence) and len(extents) > 1 for extents in (grid, block)):
-        return []
     axis = _own_axis(launch.program.ptx, launch.program.entry)
     if not axis:
         return []
     given = {"grid": _as_written(grid), "block": _as_written(block)}
     return [at(launch, "TW503", how="given", extents="xyz".index(axis) + 1, axis=axis, **given)]
+
+
+def has_extents(launch: Launch) -> bool:
+    """Whether a launch is written with several extents, as far as that is known."""
+    return any(isinstance(extents, Sequence) and len(extents) > 1 for extents in launch.written or ())
 
 
 @functools.lru_cache(maxsize=256)

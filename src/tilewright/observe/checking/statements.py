@@ -106,6 +106,20 @@ def language(file: str, line: int) -> str:
     return next(known, "numba")
 
 
+def writes_nothing(file: str, line: int) -> bool:
+    """Whether the function that a line begins has no statements but assertions, and is known."""
+    text = text_of(file)
+    if file.endswith(CPP) or _literal(text, line):
+        code = "".join(code_of(_literal(text, line) or text).splitlines(keepends=True)[line - 1 :])
+        return bool(re.match(r"[^{};]*\{(?:\s*(?:assert\s*\([^;{}]*\)|return|\(void\)\s*\w+)?\s*;)*\s*\}", code))
+    function = _function(_parsed(text), line)
+    return function is not None and all(
+        isinstance(one, ast.Pass | ast.Assert)
+        or (isinstance(one, ast.Expr | ast.Return) and isinstance(one.value, ast.Constant | None))
+        for one in function.body
+    )
+
+
 def of_axes(file: str, line: int) -> tuple[str, str]:
     """The names that the function at a line has for its indices in x and in y; "" where they are not known."""
     lines = "".join(text_of(file).splitlines(keepends=True)[line:])

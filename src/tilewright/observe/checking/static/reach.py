@@ -30,9 +30,14 @@ _Mask = npt.NDArray[np.bool_]
 
 
 def without_result(launch: Launch) -> list[Finding]:
-    """TW501 for a kernel that gets arrays, and whose PTX contains no write, print or trap."""
+    """TW501 for a kernel that gets arrays, and whose PTX contains no write, print or trap.
+
+    A kernel whose source has no statements, or only assertions, is meant so: it measures launches, or checks its input.
+    """
     given = any(fact.dtype is not None for fact in launch.arguments)
     if not given or _has_result(launch.program.ptx, launch.program.entry):
+        return []
+    if statements.writes_nothing(*launch.program.definition[:2]):
         return []
     return [launches.at(launch, "TW501", how="no store")]
 
@@ -188,8 +193,11 @@ def _by_blocks(launch: Launch, reached: int) -> bool:
 def _lacks_dimension(
     launch: Launch, reached: list[int], argument: ArgumentFact, short: list[int], bounds: Bounds
 ) -> bool:
-    """Whether a one-dimensional launch processed one row (or column) of an array for a two-dimensional kernel."""
-    one = launch.grid[1:] == (1, 1) == launch.block[1:]
+    """Whether a one-dimensional launch processed one row (or column) of an array for a two-dimensional kernel.
+
+    A launch that is written with further extents of 1 is meant so.
+    """
+    one = launch.grid[1:] == (1, 1) == launch.block[1:] and not launches.has_extents(launch)
     rows = [axis for axis in short if reached[axis] == 1]
     return (
         one

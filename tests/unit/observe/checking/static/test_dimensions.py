@@ -74,3 +74,4 @@ def test_it_is_reported_for_launches_with_only_one_extent() -> None:
     assert out.sum() == 128
     assert [f.code for f in tw.check(program, 2, 64, (out, 256))] == ["TW503"]
     assert "TW503" not in [f.code for f in tw.check(program, (2, 1), 64, (out, 256))]
+    assert tw.check(program, 2, 64, (out[:128].copy(), 256)) == ()  # nothing is left out
