@@ -41,6 +41,7 @@ INSTRUCTIONS = {
     "TW311": r"(ld|st)\.volatile",
     "TW312": r"st\.(shared|global)",
     "TW313": r"(ld|st)\.volatile|atom\.\S*exch",
+    "TW314": r"(ld|st)\.global",
     "TW401": r"bar(rier)?\.sync",
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",

@@ -89,6 +89,8 @@ class Launch:
     seed: int | None = None  #: Shuffles the order of blocks, and of warps in a block; without it both ascend.
     part: Part | None = None  #: The clusters that run; all of the grid without one.
     cluster: tuple[int, int, int] | None = None  #: Blocks of a cluster, if the launch gives them.
+    #: The index of the launch before it in its stream, if it may begin while that runs (programmatic serialization).
+    overlaps: int | None = None
     #: Most dynamic shared memory that the program has allowed the kernel; None where it needs no permission.
     allowed_shared_bytes: int | None = None
     passed: PassedArguments | None = field(default=None, repr=False)  #: None if the arguments have the kernel's types.

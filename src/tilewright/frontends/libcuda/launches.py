@@ -25,6 +25,7 @@ _ATTRIBUTE_BYTES = 72
 #: There are fewer kinds of attributes. Source: CUDA Driver API, `CUlaunchAttributeID`.
 _MOST_ATTRIBUTES = 64
 _COOPERATIVE, _CLUSTER = 2, 4  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+_OVERLAPS = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 
 def cuLaunchKernel(
@@ -56,13 +57,15 @@ def configured(gpu: SimulatedGpu, config: int) -> tuple[int, LaunchConfig]:
     """The stream and launch configuration at an address."""
     *extents, shared_bytes, stream, attributes, count = gpu.host.unpacked(_CONFIG, config)
     grid, block = tuple(extents[:3]), tuple(extents[3:])
-    cluster, cooperative = None, False
+    cluster, cooperative, overlaps = None, False, False
     if count > _MOST_ATTRIBUTES:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
     for at in range(count):
         kind, *values = gpu.host.unpacked("I4x3I", attributes + at * _ATTRIBUTE_BYTES)
         if kind == _COOPERATIVE:
             cooperative = bool(values[0])
+        elif kind == _OVERLAPS:
+            overlaps = bool(values[0])
         elif kind == _CLUSTER:
             cluster = tuple(values)
     if cluster is not None:
@@ -70,7 +73,7 @@ def configured(gpu: SimulatedGpu, config: int) -> tuple[int, LaunchConfig]:
             rule = f"the grid {grid} must be a multiple of the launch's cluster {cluster}"
             raise DriverError("CUDA_ERROR_INVALID_CLUSTER_SIZE", rule)
         grid = tuple(g // c for g, c in zip(grid, cluster, strict=True))  # the unit of a LaunchConfig
-    return stream, LaunchConfig(grid, block, cluster, shared_bytes, cooperative_launch=cooperative)
+    return stream, LaunchConfig(grid, block, cluster, shared_bytes, cooperative_launch=cooperative, overlaps=overlaps)
 
 
 def launch(

@@ -141,6 +141,7 @@ class KernelLauncher:
             (metadata.num_ctas, 1, 1) if metadata.num_ctas > 1 else None,
             shmem_size=metadata.shared,
             cooperative_launch=bool(getattr(metadata, "launch_cooperative_grid", False)),
+            overlaps=bool(getattr(metadata, "launch_pdl", False)),
         )
         launcher.launch(stream, config, kernel, *values)
 

@@ -23,6 +23,7 @@ from tilewright.observe.checking import (
     mending,
     passed,
     signatures,
+    statements,
     suppressions,
 )
 from tilewright.observe.checking.coverage import Coverage, is_whole
@@ -30,6 +31,7 @@ from tilewright.observe.checking.schedules import Schedules, place
 from tilewright.observe.checking.static import (
     carried,
     deciding,
+    early,
     fences,
     idle,
     indices,
@@ -51,7 +53,7 @@ from tilewright.observe.instruments.shadow.found import UNSET
 from tilewright.observe.instruments.shadow.memory import MemoryCheck
 from tilewright.observe.instruments.shadow.states import States
 from tilewright.observe.instruments.tensor_memory import TensorMemory
-from tilewright.observe.instruments.touched import Touched
+from tilewright.observe.instruments.touched import Touched, TouchedResult
 from tilewright.observe.instruments.wraparound import Wraparound
 from tilewright.simulate import machine
 from tilewright.simulate.events import GLOBAL_BASE, Instrument
@@ -130,6 +132,7 @@ class Checks(Observer):
         self._given = 0, 0  # how many findings, and how many of those not reached, `fresh` has returned
         self._states = States(0)
         self._looked_at: set[Any] = set()
+        self._before: tuple[Launch, TouchedResult] | None = None  # the launch before, and what it has touched
         self._lost: dict[tuple[str, str], list[Finding]] = {}  # if a kernel without writes ends
         self._misfits: list[Finding] = []  # this launch's arguments that are not the kernel's
         self._lacking: list[Finding] = []  # and its dimensions, unless it turns out that they are meant
@@ -297,7 +300,9 @@ class Checks(Observer):
         shuffles = shuffling.instrument(read, launch.name) if read is not None else None
         asked = launch.program, launch.cluster, launch.grid, launch.gpu
         alone = read is not None and _uses_tensor_memory(*kernel) and cluster_of(*asked) in (None, (1, 1, 1))
-        more = [Wraparound(signs)] if signs else []
+        more: list[Instrument] = [Wraparound(signs)] if signs else []
+        if read is not None and self._before is not None and launch.overlaps == self._before[0].index:
+            more += early.instruments(read)
         return [*found, *more, *([shuffles] if shuffles else []), *([TensorMemory(launch.name)] if alone else [])]
 
     def repeats(self, launch: Launch) -> bool:
@@ -313,13 +318,8 @@ class Checks(Observer):
     def _memory_of(self, launch: Launch) -> MemoryCheck:
         """The check of the launch's memory, without its states."""
         block, program = launch.block if values_of(launch) is not None else None, launch.program
-        clusters, known = launch.cluster not in (None, (1, 1, 1)), signatures.of_program(program)
-        sizes = tuple(
-            (parameter.name, np.dtype(one.type.dtype).itemsize)
-            for parameter, one in zip(program.parameters, known, strict=False)
-            if one.type.pointer and one.type.dtype
-        )
-        return _memory_check(program.ptx, program.entry, launch.name, block, clusters, sizes)
+        clusters = launch.cluster not in (None, (1, 1, 1))
+        return _memory_check(program.ptx, program.entry, launch.name, block, clusters, program.definition[:2])
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather the findings of the instruments, and of the machine's error."""
@@ -335,6 +335,9 @@ class Checks(Observer):
             warnings.warn(f"{launch.name}: {sentence}", stacklevel=2)
         read = values_of(launch)
         found = list(self._from_instruments(launch, read, results))
+        if read is not None and self._before is not None and launch.overlaps == self._before[0].index:
+            found += self._of_launch(early.findings(launch, read, results, *self._before), launch, read)
+        self._before = (launch, results["touched"]) if "touched" in results else None
         if isinstance(error, KernelError):
             self._raised += self._of_launch(faults.findings(error, launch, found), launch, read)
         if isinstance(error, LaunchError):
@@ -396,16 +399,11 @@ def _signs(ptx: str, entry: str) -> dict[int, bool]:
 
 @functools.lru_cache(maxsize=_KERNELS)
 def _memory_check(
-    ptx: str,
-    entry: str,
-    name: str,
-    block: tuple[int, int, int] | None,
-    clusters: bool,
-    sizes: tuple[tuple[str, int], ...],
+    ptx: str, entry: str, name: str, block: tuple[int, int, int] | None, clusters: bool, place: tuple[str, int]
 ) -> MemoryCheck:
     """The check of memory of a kernel, without the states of a launch; `block` is None if its PTX is malformed.
 
-    `sizes` has the parameters that point to numbers, with the bytes of one.
+    `place` is the file and line of its definition.
     """
     function = parsed(ptx).functions.get(entry)
     clusters |= function is not None and not _OF_CLUSTERS.isdisjoint(function.directives)
@@ -413,8 +411,18 @@ def _memory_check(
         return MemoryCheck(parsed(ptx), name, clusters=clusters)
     read = values.of_kernel(ptx, entry)
     unused, copied, useless = idle.threads(read, block), carried.of(read), deciding.unused(read)
-    data, whole = deciding.data(read), unset.whole(read, dict(sizes))
+    data, whole = deciding.data(read), unset.whole(read, _number_bytes(ptx, entry, name, place))
     return MemoryCheck(parsed(ptx), name, None, unused, copied, useless, data, whole, clusters)
+
+
+def _number_bytes(ptx: str, entry: str, name: str, place: tuple[str, int]) -> dict[str, int]:
+    """The parameters of a kernel in C++ that point to numbers, with the bytes of one."""
+    known = signatures.declared(statements.cpp_of(place[0]), name, place[1])
+    return {
+        parameter.name: np.dtype(one.type.dtype).itemsize
+        for parameter, one in zip(parsed(ptx).functions[entry].params, known, strict=False)
+        if one.type.pointer and one.type.dtype
+    }
 
 
 @functools.lru_cache(maxsize=_KERNELS)

@@ -58,7 +58,7 @@ class TouchedResult:
 
 
 class Touched(Instrument):
-    """Record which bytes of global memory are read and written.
+    """Record which bytes of global memory are read and written, by all instructions or those of some PTX lines.
 
     >>> from tilewright.programs import Program
     >>> from tilewright.simt import Memory, launch
@@ -76,15 +76,16 @@ class Touched(Instrument):
     [False, True, False, False]
     """
 
-    parameters = ()
+    parameters = ("_lines",)
 
-    def __init__(self) -> None:
-        self.name = "touched"
+    def __init__(self, name: str = "touched", lines: frozenset[int] | None = None) -> None:
+        self.name = name
+        self._lines = lines
         self._maps = np.zeros((2, 0), np.uint8)
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to global memory."""
-        if site.kind is not EventKind.ACCESS or site.space != "global":
+        if site.kind is not EventKind.ACCESS or site.space != "global" or not self._is_asked(site):
             return None
         if offsets is not None:
             return _in_rows(_AFFINE, site, offsets, (0,) * len(offsets))
@@ -93,7 +94,10 @@ class Touched(Instrument):
 
     def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
         """Accesses to global memory, row by row."""
-        return _in_rows(_ROWS, site, offsets, rows) if site.space == "global" else None
+        return _in_rows(_ROWS, site, offsets, rows) if site.space == "global" and self._is_asked(site) else None
+
+    def _is_asked(self, site: Site) -> bool:
+        return self._lines is None or site.ptx_line in self._lines
 
     def begin(self, facts: Facts) -> Storage:
         """Two maps of zeros; the host allocates their pages as they are written."""

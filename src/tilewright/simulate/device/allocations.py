@@ -341,6 +341,7 @@ def _pinned(gpu: SimulatedGpu, address: int) -> bool:
 
 def _queued(gpu: SimulatedGpu, stream: Any, what: str, reads: tuple[int, int] | None, writes: tuple[int, int]) -> None:
     """Record a new task of a stream; each range is an address and a size."""
+    gpu.outstanding.latest.pop(int(stream), None)
     if not gpu.host_races:
         return
     read, written = (

@@ -83,6 +83,7 @@ class LaunchConfig:
     shmem_size: int = 0
     is_cooperative: bool = False
     cooperative_launch: bool = False
+    overlaps: bool = False  #: It may begin while the launch before it in its stream runs.
 
     @property
     def cooperative(self) -> bool:
@@ -170,6 +171,7 @@ class Launcher:
             about = Launch(
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, line, index,
                 _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
+                overlaps=gpu.outstanding.latest.get(handle) if getattr(config, "overlaps", False) else None,
                 allowed_shared_bytes=allowed_shared_bytes(gpu, library, program), passed=passed,
             )  # fmt: skip
             try:
@@ -187,6 +189,7 @@ class Launcher:
                 uses = gpu.allocations_at(fact.address for fact in facts)
                 again = functools.partial(self._observed, library, about, values, workspace)
                 gpu.left_out.add(about.name, values, gpu.allocations_at(run.written), uses, again)
+            gpu.outstanding.latest[handle] = index
             task = self._task(about, run, workspace)
             if task is not None and task.launch is not None:
                 self._compared(handle, task)

@@ -110,6 +110,8 @@ class Outstanding:
     """
 
     def __init__(self) -> None:
+        #: stream -> the index of its last launch, if neither a copy nor a wait came after it.
+        self.latest: dict[int, int] = {}
         self._live: dict[Task, None] = {}
         self._before: dict[int, set[Task]] = {}  # stream -> tasks that are done when its work is done
         self._events: dict[int, set[Task]] = {}  # event -> tasks that are done when it has completed
@@ -144,6 +146,7 @@ class Outstanding:
 
     def waits(self, stream: int, event: int) -> None:
         """Later work of a stream runs after an event."""
+        self.latest.pop(stream, None)
         with self._lock:
             self._before_next(stream).update(self._events.get(event, ()))
 
@@ -159,11 +162,13 @@ class Outstanding:
 
     def synchronised(self, stream: int) -> None:
         """The host has waited for a stream."""
+        self.latest.pop(stream, None)
         if self._live:
             self.known_done(self.before(stream))
 
     def event_came(self, event: int) -> None:
         """The host knows that an event has completed."""
+        self.latest.clear()
         with self._lock:
             self._done(self._events.get(event, ()))
 
@@ -174,6 +179,7 @@ class Outstanding:
 
     def all_done(self) -> None:
         """The host has waited for everything."""
+        self.latest.clear()
         with self._lock:
             self._done(tuple(self._live))
 
