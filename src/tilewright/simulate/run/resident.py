@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.simulate import state
 from tilewright.simulate.code import LANES
-from tilewright.simulate.events import Facts, Instrument, Storage, align_up
+from tilewright.simulate.events import Facts, Instrument, Storage
 from tilewright.simulate.run.allocations import Arena
 from tilewright.simulate.run.job import Job
 
@@ -35,12 +35,11 @@ class Observed:
         #: Host address of each instrument's memory of the launch, 0 for none.
         self.launch = np.array([0 if s.launch is None else s.launch.ctypes.data for s in self._storages], np.uint64)
         sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
-        places = sorted(range(len(sizes)), key=lambda i: self._storages[i].behind)  # one with bytes behind it is last
-        self._starts = np.zeros(len(sizes) + 1, np.int64)
-        for number in places:
-            self._starts[number] = self._starts[-1]
-            self._starts[-1] += align_up(sizes[number], _ALIGNMENT_BYTES)
-        self._behind = sum(storage.behind for storage in self._storages)
+        behind = [storage.behind for storage in self._storages]
+        order = np.argsort(behind, kind="stable")  # one with bytes behind it is last
+        aligned = -(-np.array(sizes) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        self._starts, self._behind = np.full(len(sizes) + 1, aligned.sum()), sum(behind)
+        self._starts[order] = np.cumsum(aligned[order]) - aligned[order]
         #: The initial memory of a block for all instruments, each part at a multiple of 64 bytes.
         self.initial = np.zeros(int(self._starts[-1]), np.uint8)
         for storage, start in zip(self._storages, self._starts[:-1], strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -271,7 +272,7 @@ class MemoryCheck(Instrument):
         local = _local_states(facts, warps)
         start = BLOCK_BYTES + 2 * shared.nbytes + local.size
         rest, end = self._places(start, warps, facts.cluster_blocks, shared.nbytes)
-        lists, behind = self._lists(end, warps, facts.shared_bytes)
+        lists, behind = _lists(end, warps, facts.shared_bytes, self._copies, self._bulks, self._products)
         self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
         begins = records.launch_words(self._table, facts)
         self._launch[: begins.size] = begins
@@ -309,22 +310,6 @@ class MemoryCheck(Instrument):
             ]
         )
         return Storage(self._launch, block, behind)
-
-    def _lists(self, start: int, warps: int, shared_bytes: int) -> tuple[dict[str, tuple[int, int]], int]:
-        """Where each list behind a block's memory starts, and its most entries; and the bytes of all.
-
-        Copies in flight write different bytes of shared memory, so there is room for as many of them as can be in
-        flight, of ordinary sizes.
-        """
-        of_warp, of_block = (min(max(_FOLLOWED, shared_bytes // size), most) for size, most in _COPIES_MAX)
-        copies = dict.fromkeys(("flights", "sources"), of_warp * self._copies)
-        bulks = dict.fromkeys(("bulks", "outgoing"), of_block * self._bulks)
-        most = copies | bulks | {"readings": _READINGS_MAX * self._products}
-        found, at = {}, align_up(start, 64)
-        for name, count in most.items():
-            found[name] = at, count
-            at += align_up(count * BEHIND_BYTES[name] * (1 if name in bulks else warps), 64)
-        return found, at - align_up(start, 64)
 
     def _places(self, start: int, warps: int, ranks: int, shared_bytes: int) -> tuple[dict[str, int], int]:
         """The offsets of the optional parts of a block's memory, 0 for a part that is absent; and its end."""
@@ -366,6 +351,24 @@ class MemoryCheck(Instrument):
         counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}
         sentences = tuple(text.format(n) for text, n in counts.items() if n)
         return MemoryResult(tuple(settled(found)), sentences, self._orders.contested or not self.orders)
+
+
+@functools.lru_cache(maxsize=256)
+def _lists(
+    start: int, warps: int, shared_bytes: int, copies: bool, bulks: bool, products: bool
+) -> tuple[dict[str, tuple[int, int]], int]:
+    """Where each list behind a block's memory starts, and its most entries; and the bytes of all.
+
+    Copies in flight write different bytes of shared memory, so there is room for as many of them as can be in flight,
+    of ordinary sizes.
+    """
+    of_warp, of_block = (min(max(_FOLLOWED, shared_bytes // size), most) for size, most in _COPIES_MAX)
+    most = {"flights": of_warp * copies, "sources": of_warp * copies, "readings": _READINGS_MAX * products}
+    found, at = {}, align_up(start, 64)
+    for name, count in (most | {"bulks": of_block * bulks, "outgoing": of_block * bulks}).items():
+        found[name] = at, count
+        at += align_up(count * BEHIND_BYTES[name] * (warps if name in most else 1), 64)
+    return found, at - align_up(start, 64)
 
 
 def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
