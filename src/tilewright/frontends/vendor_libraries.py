@@ -1,4 +1,4 @@
-"""NVIDIA's closed libraries: they contain machine code for GPUs, which no simulated GPU runs."""
+"""NVIDIA's closed libraries: they contain machine code for GPUs, which no simulated GPU runs, but for served ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ LIBRARIES = {
 }  # fmt: skip
 #: How names of headers begin whose functions are all in the headers, with the package that has them.
 _HEADERS = {"curand_": "nvidia-curand"}
+#: Headers and files of cuBLAS, whose functions are served (`frontends/cublas`).
+_SERVED = re.compile(r"cublas(_v2|_api)\.h|-lcublas|libcublas\.so[.\d]*")
 _FILE = re.compile(rb"lib(?:" + "|".join(LIBRARIES).encode() + rb")\w*\.so[.\d]*")
 
 
@@ -31,7 +33,7 @@ def refusal(name: str) -> str | None:
     'libcurand.so.10, of cuRAND, a library in machine code, which no simulated GPU runs'
     """
     name = name.rpartition("/")[2]
-    if package(name):
+    if package(name) or _SERVED.fullmatch(name):
         return None
     start = name.removeprefix("-l").removeprefix("lib")
     found = next((library for key, library in LIBRARIES.items() if start.startswith(key)), None)

@@ -87,7 +87,7 @@ try:
 except cupy.cuda.driver.CUDADriverError as error:
     print(error)
 from cupy.cuda import cublas
-for work in (lambda: cublas.sgemv, lambda: cupy.fft.fft(x)):
+for work in (lambda: cublas.sgetrfBatched, lambda: cupy.fft.fft(x)):
     try:
         work()
     except Exception as error:
@@ -97,7 +97,7 @@ for work in (lambda: cublas.sgemv, lambda: cupy.fft.fft(x)):
     first, *others = found.stdout.splitlines()
     assert "an illegal memory access was encountered: add: out of bounds global" in first
     assert "script.py:8" in first
-    for line, name in zip(others, ("sgemv of cuBLAS", "cuFFT"), strict=True):
+    for line, name in zip(others, ("sgetrfBatched of cuBLAS", "cuFFT"), strict=True):
         assert name in line
         assert "machine code" in line
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.frontends.cupy.host_arrays import array_at, read, write
+from tilewright.frontends.host_arrays import array_at, read, write
 from tilewright.simulate.device.gpu import SimulatedGpu
 
 

@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+from tilewright.frontends.cublas import answers as cublas
+from tilewright.frontends.cublas.calls import STATUS
+from tilewright.frontends.cublas.header import STATUSES
+from tilewright.frontends.cublas.operands import RefusedCall
 from tilewright.frontends.libcuda import errors
 from tilewright.frontends.libcuda.marshalling import Call, driver_error
 from tilewright.frontends.libcuda.prototypes import Prototype
@@ -47,7 +51,7 @@ def _calls() -> Mapping[str, Mapping[int, Call]]:
 
 _CALLS = _calls()
 #: The name of every implemented function.
-CALLS = frozenset((*_OWN, *_CALLS))
+CALLS = frozenset((*_OWN, *_CALLS, *cublas.FUNCTIONS))
 #: Errors that only the runtime has -> the driver's; all others mean an invalid value.
 _DRIVERS: Mapping[str, str] = MappingProxyType({"cudaErrorInvalidDeviceFunction": "CUDA_ERROR_INVALID_HANDLE"})
 #: Calls that also work in a broken context.
@@ -117,6 +121,8 @@ class Answers:
         Whatever else an implementation raises comes of values that the program passed, and no call has.
         """
         runtime, name = caller.runtime, function.name
+        if function.returns == STATUS:
+            return _status(caller, name, given)
         has_error = function.returns in _RESULTS
         if has_error and caller.gpu.broken and name not in _ALWAYS:
             return self._kept(caller, name, errors.code_of(caller.gpu.broken))
@@ -138,6 +144,23 @@ class Answers:
         if name.startswith("cuda") and code != errors.code_of("CUDA_ERROR_NOT_READY"):
             caller.last_error = code
         return code
+
+
+def _status(caller: Caller, name: str, given: Sequence[Any]) -> int:
+    """The status of a call of cuBLAS."""
+    if caller.gpu.broken:
+        return STATUSES["EXECUTION_FAILED"]
+    try:
+        cublas.perform(caller.gpu, name, given)
+    except EndedConnection:
+        raise
+    except RefusedCall as refused:
+        caller.runtime.report(f"{name}: CUBLAS_STATUS_{refused.status}: {refused}")
+        return STATUSES[refused.status]
+    except Exception as error:
+        _noted(caller.runtime, error, name)
+        return STATUSES["INTERNAL_ERROR"]
+    return 0
 
 
 def _noted(runtime: Runtime, error: Exception, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The library that replaces `libcudart` and `libcuda` in a program: generated from the headers, compiled once.
+"""The library that replaces `libcudart`, `libcuda` and `libcublas` in a program: made from the headers, compiled once.
 
 Each implemented function (`calls/`) sends its arguments to the simulated GPU's process; any other function of the
 headers prints its name and returns an error. The host's C++ compiler builds the library at its first use.
@@ -16,16 +16,23 @@ from importlib import resources
 from pathlib import Path
 
 from tilewright.errors import CompileError, MissingExtraError
+from tilewright.frontends.cublas import calls as cublas
+from tilewright.frontends.cublas.header import STATUSES
 from tilewright.frontends.programs import headers
 from tilewright.frontends.programs.headers import Function
 from tilewright.ground.native import eviction, secure_files, store
 from tilewright.ground.progress import announced
 
+#: The folder of headers that the compiler's wheels lack.
+HEADERS = Path(__file__).parent / "include"
 #: File names of the libraries in programs; all are this library.
-NAMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcuda.so", "libcuda.so.1")
+NAMES = (
+    "libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcuda.so", "libcuda.so.1",
+    "libcublas.so", "libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
+)  # fmt: skip
 #: Versions of symbols that programs ask of the runtime. All our symbols have none and serve each, but the loader prints
 #: a warning if a library lacks a version.
-_VERSIONS = "\n".join(f"libcudart.so.{version} {{}};" for version in ("11.0", "12", "13"))
+_VERSIONS = "\n".join(f"{name} {{}};" for name in NAMES if name[-1].isdigit() and not name.startswith("libcuda."))
 _ENUMERATOR = re.compile(r"\b(cudaError\w+|cudaSuccess|CUDA_ERROR_\w+|CUDA_SUCCESS)\s*=\s*(\d+)")
 #: Functions that `local.hpp` defines.
 _LOCAL = re.compile(r"^extern \"C\" .*?(\w+)\(", re.MULTILINE)
@@ -66,6 +73,7 @@ def answered(names: Sequence[str]) -> tuple[Function, ...]:
             **headers.functions(registration),
             **headers.functions(folder / "cuda_runtime_api.h"),
             **headers.functions(folder / "cuda.h"),
+            **{one.name: Function(one.name, cublas.STATUS, one.parameters) for one in cublas.functions()},
         }
     return tuple(known[name] for name in sorted(names) if name in known)
 
@@ -78,6 +86,7 @@ def built(names: Sequence[str]) -> Library:
     """
     functions = answered(names)
     sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions), "versions.map": _VERSIONS}
+    sources["cublas_v2.h"] = (HEADERS / "cublas_v2.h").read_text("utf-8")
     for name in ("messages.h", "client.hpp", "local.hpp", "older.hpp", "registration.hpp", "replacing.hpp"):
         sources[name] = resources.files(__package__).joinpath(name).read_text("utf-8")
     room = store.room(secure_files.PROGRAMS) or secure_files.temporary_folder()
@@ -133,6 +142,7 @@ def _answered(functions: Sequence[Function]) -> str:
         "#define CUDART_API_PER_THREAD 0",
         "#include <cuda_runtime_api.h>",
         "#include <cuda.h>",
+        '#include "cublas_v2.h"',
         '#include "client.hpp"',
         'extern "C" {',
         '#include "registration.hpp"',
@@ -140,9 +150,10 @@ def _answered(functions: Sequence[Function]) -> str:
     ]
     lines += ["struct TilewrightError { int number; const char *name, *text; };"]
     lines += _errors()
+    lines += _statuses()
     for number, function in enumerate(functions):
         lines.append(_stub(number, function))
-    names = [f.name for f in functions if f.name.startswith("cu") and not f.name.startswith("cuda")]
+    names = [f.name for f in functions if f.returns == "CUresult"]
     lines += [
         "struct TilewrightName { const char *name; void *function; };",
         "static const TilewrightName tilewright_names[] = {",
@@ -155,7 +166,9 @@ def _answered(functions: Sequence[Function]) -> str:
 
 def _stub(number: int, function: Function) -> str:
     declared = ", ".join(f"{kind} a{at}" for at, (kind, _) in enumerate(function.parameters))
-    given = "".join(f", a{at}" for at in range(len(function.parameters)))
+    # addresses as words: the compiler then makes one function for all stubs with such words
+    words = ("(uint64_t)" * (kind[-1] == "*" or function.returns == cublas.STATUS) for kind, _ in function.parameters)
+    given = "".join(f", {word}a{at}" for at, word in enumerate(words))
     body = f"tilewright::call({number}{given})"
     if function.name == "cudaLaunchKernel":
         body = f"(tilewright::launched(a0, a1, a2, a3, a4, a5) ? 0 : {body})"
@@ -180,6 +193,18 @@ def _errors() -> Iterator[str]:
             if name.startswith((prefix, "cudaSuccess")):
                 yield f'    {{{number}, "{name}", "{said(int(number))}"}},'
         yield '    {-1, "", ""}};'
+
+
+def _statuses() -> Iterator[str]:
+    """The functions of cuBLAS that give texts, for all its statuses."""
+    for name, texts in (
+        ("cublasGetStatusName", {number: f"CUBLAS_STATUS_{name}" for name, number in STATUSES.items()}),
+        ("cublasGetStatusString", {number: name.replace("_", " ").lower() for name, number in STATUSES.items()}),
+    ):
+        cases = " ".join(f'case {number}: return "{text}";' for number, text in texts.items())
+        body = f'switch (status) {{ {cases} }} return "unknown";'
+        yield f'extern "C" const char *{name}(cublasStatus_t status) {{ {body} }}'
+    yield 'extern "C" size_t cublasGetCudartVersion(void) { return CUDART_VERSION; }'
 
 
 def _texts(folder: Path):  # type: ignore[no-untyped-def]

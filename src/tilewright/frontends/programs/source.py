@@ -11,7 +11,7 @@ from pathlib import Path
 from tilewright.errors import CompileError
 from tilewright.frontends import vendor_libraries
 from tilewright.frontends.programs import executables
-from tilewright.frontends.programs.library import Library, compiler
+from tilewright.frontends.programs.library import HEADERS, Library, compiler
 from tilewright.ground import installation
 from tilewright.ground.progress import announced
 from tilewright.simulate.machine.gpu import Gpu
@@ -21,10 +21,13 @@ from tilewright.simulate.programs.toolkits import Toolkit
 
 _PURPOSE = "Compiling CUDA programs"
 #: Compiler options for the headers that its wheels lack.
-HEADERS = ("-Xcompiler", f"-idirafter,{Path(__file__).parent / 'include'}")
+_HEADERS = ("-Xcompiler", f"-idirafter,{HEADERS}")
 _NO_HEADER = re.compile(r"fatal error: ([\w./+-]+): No such file")
-#: What a linker lacks: a library, what a library calls, or a function.
-_NOT_LINKED = re.compile(r"cannot find (-l\w+)|([\w./-]+\.so[.\d]*): undefined reference|undefined reference to `(\w+)")
+#: What is missing: a library, what a library calls, or a function that is called or declared nowhere.
+_NOT_LINKED = re.compile(
+    r"cannot find (-l\w+)|([\w./-]+\.so[.\d]*): undefined reference|undefined reference to `(\w+)"
+    r'|identifier "(\w+)" is undefined'
+)
 
 
 def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Sequence[str] = ()) -> Path:
@@ -85,7 +88,7 @@ def with_arrays(source: Path, gpu: Gpu, folder: Path, entry: str) -> Program:
 
 def _command(nvcc: str, source: Path, gpu: Gpu, toolkit: Toolkit, options: Sequence[str]) -> list[str]:
     given = [str(source.absolute()), f"-arch={architecture(gpu)}", "-ccbin", compiler()]
-    return [nvcc, *given, *toolkit.defines, *HEADERS, *options]
+    return [nvcc, *given, *toolkit.defines, *_HEADERS, *options]
 
 
 def _run(command: Sequence[str], source: Path, toolkit: Toolkit) -> None:

@@ -46,6 +46,7 @@ class Dtype:
     carried: Carried | None = None  #: Conversions of a float that is only stored; arithmetic on it is in float32.
     infinite: bool = True  #: For floats, whether there is an infinity; else all bits set are NaN.
     dlpack: int | None = None  #: DLPack's kind of elements where `kind` does not say it.
+    cuda_data: int | None = None  #: CUDA's `cudaDataType` (`library_types.h`), where products of its libraries have it.
 
     @property
     def dlpack_code(self) -> int:
@@ -167,16 +168,18 @@ DTYPES: tuple[Dtype, ...] = (
           carried=FLOAT8_E4M3, infinite=False, dlpack=10),
     Dtype("float8_e5m2", 1, "float", "float32", 3, -14, 15, "i8", "uchar", cuda="__nv_fp8_e5m2", extends_numpy=True,
           carried=FLOAT8_E5M2, dlpack=12),
-    Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", "__half", carried=HALF),
+    Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", "__half", carried=HALF, cuda_data=2),
     Dtype("bfloat16", 2, "float", "float32", 8, -126, 127, "i16", "ushort", "bf16", "__nv_bfloat16", amx="bf16",
-          extends_numpy=True, carried=UPPER_HALF, dlpack=4),
-    Dtype("float32", 4, "float", "float32", 24, -126, 127, "float", "float", "f32", "float"),
-    Dtype("float64", 8, "float", "float64", 53, -1022, 1023, "double", "double", "f64", "double"),
-    Dtype("int8", 1, "signed", "int32", 7, memory="i8", c="char", ptx="s8", cuda="signed char", amx="int8"),
+          extends_numpy=True, carried=UPPER_HALF, dlpack=4, cuda_data=14),
+    Dtype("float32", 4, "float", "float32", 24, -126, 127, "float", "float", "f32", "float", cuda_data=0),
+    Dtype("float64", 8, "float", "float64", 53, -1022, 1023, "double", "double", "f64", "double", cuda_data=1),
+    Dtype("int8", 1, "signed", "int32", 7, memory="i8", c="char", ptx="s8", cuda="signed char", amx="int8",
+          cuda_data=3),
     Dtype("int16", 2, "signed", "int32", 15, memory="i16", c="short", ptx="s16", cuda="short"),
-    Dtype("int32", 4, "signed", "int32", 31, memory="i32", c="int", ptx="s32", cuda="int"),
+    Dtype("int32", 4, "signed", "int32", 31, memory="i32", c="int", ptx="s32", cuda="int", cuda_data=10),
     Dtype("int64", 8, "signed", "int64", 63, memory="i64", c="long", ptx="s64", cuda="long long"),
-    Dtype("uint8", 1, "unsigned", "uint32", 8, memory="i8", c="uchar", ptx="u8", cuda="unsigned char", amx="int8"),
+    Dtype("uint8", 1, "unsigned", "uint32", 8, memory="i8", c="uchar", ptx="u8", cuda="unsigned char", amx="int8",
+          cuda_data=8),
     Dtype("uint16", 2, "unsigned", "uint32", 16, memory="i16", c="ushort", ptx="u16", cuda="unsigned short"),
     Dtype("uint32", 4, "unsigned", "uint32", 32, memory="i32", c="uint", ptx="u32", cuda="unsigned"),
     Dtype("uint64", 8, "unsigned", "uint64", 64, memory="i64", c="ulong", ptx="u64", cuda="unsigned long long"),
@@ -184,8 +187,8 @@ DTYPES: tuple[Dtype, ...] = (
 #: Dtypes whose products are built from those of numbers: booleans, and complex numbers.
 COMPOSED: tuple[Dtype, ...] = (
     Dtype("bool", 1, "bool", "bool", 1, memory="i8", c="bool"),
-    Dtype("complex64", 8, "complex", "complex64", 24, memory="i64", c="float2"),
-    Dtype("complex128", 16, "complex", "complex128", 53, memory="i128", c="double2"),
+    Dtype("complex64", 8, "complex", "complex64", 24, memory="i64", c="float2", cuda_data=4),
+    Dtype("complex128", 16, "complex", "complex128", 53, memory="i128", c="double2", cuda_data=5),
 )
 NAMES = frozenset(record.name for record in DTYPES)
 #: What begins short names of dtypes, in full.

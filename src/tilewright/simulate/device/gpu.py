@@ -123,6 +123,7 @@ class SimulatedGpu:
         self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
         self.events: dict[int, Event] = {}
         self.libraries: dict[int, Any] = {}  # the `Library` of each module
+        self.library_handles: dict[int, Any] = {}  # objects of libraries that are served, such as those of cuBLAS
         self.host = host  # the maker of the current call
         self.host_visible: dict[int, int] = {}  # address -> size of pinned and managed memory
         self.pinned: dict[int, int] = {}  # address of pinned memory -> flags
@@ -391,6 +392,7 @@ class SimulatedGpu:
             self._free_now(address)
         self.memory.retire()
         self.libraries.clear()
+        self.library_handles.clear()
         self.accepted.clear()
         self.registered.clear()
         self.events.clear()

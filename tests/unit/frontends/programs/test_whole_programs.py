@@ -311,10 +311,14 @@ def test_kernels_of_two_streams_on_one_buffer_must_be_ordered(tmp_path: Path) ->
 
 
 def test_source_that_does_not_compile_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "wrong.cu").write_text("#include <cublas_v2.h>\nint main() {}\n")
+    (tmp_path / "wrong.cu").write_text("#include <cudnn.h>\nint main() {}\n")
     ran = tilewright("run", str(tmp_path / "wrong.cu"))
     assert ran.returncode == 2
-    assert "includes cublas_v2.h, of cuBLAS" in ran.stderr
+    assert "includes cudnn.h, of cuDNN" in ran.stderr
+    (tmp_path / "wrong.cu").write_text("#include <cublas_v2.h>\nint main() { return cublasSgetrfBatched(); }\n")
+    ran = tilewright("run", str(tmp_path / "wrong.cu"))
+    assert ran.returncode == 2
+    assert "cublasSgetrfBatched" in ran.stderr
     if not list(Path(sys.prefix).rglob("curand_kernel.h")):
         (tmp_path / "wrong.cu").write_text("#include <curand_kernel.h>\nint main() {}\n")
         ran = tilewright("run", str(tmp_path / "wrong.cu"))

@@ -1,0 +1,1 @@
+"""cuBLAS on the simulated GPU: its functions are computed on the host, mostly by `tw.matmul`."""

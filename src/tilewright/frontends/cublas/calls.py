@@ -1,0 +1,209 @@
+"""The functions of cuBLAS that are served: a table of names and parameters, for all kinds of callers.
+
+A row stands for one function of each element type. From the table come the header of programs (`header.py`), the
+functions of the library in programs and in this process, and the names under which implementations find their values.
+
+Source: cuBLAS, "Using the cuBLAS API"; names and parameters as in `cublas_api.h`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+#: The type in C that every function of the table returns.
+STATUS = "cublasStatus_t"
+#: Element types by letter: of elements, and of their absolute values.
+ELEMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "S": ("float", "float"), "D": ("double", "double"), "C": ("cuComplex", "float"),
+        "Z": ("cuDoubleComplex", "double"), "H": ("__half", "__half"), "": ("void", "void"),
+    }
+)  # fmt: skip
+#: Parameters that have one type in all functions.
+_TYPES: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys("m n k kl ku lda ldb ldc incx incy batchCount elemSize rows cols inc".split(), "int")
+    | dict.fromkeys("trans transa transb".split(), "cublasOperation_t")
+    | dict.fromkeys("strideA strideB strideC stridex stridey".split(), "long long int")
+    | dict.fromkeys(
+        "Atype Btype Ctype aType bType cType xType yType alphaType resultType executionType csType".split(),
+        "cudaDataType",
+    )
+    | {
+        "uplo": "cublasFillMode_t", "side": "cublasSideMode_t", "diag": "cublasDiagType_t",
+        "computeType": "cublasComputeType_t", "algo": "cublasGemmAlgo_t", "stream": "cudaStream_t",
+    }
+)  # fmt: skip
+#: Types of parameters that rows name and that are passed by value.
+_VALUES = frozenset(
+    "int size_t cublasHandle_t cublasPointerMode_t cublasAtomicsMode_t cublasMath_t cudaStream_t "
+    "libraryPropertyType".split()
+)
+_PLAIN, _REAL, _COMPLEX = "S:S D:D C:C Z:Z", "S:S D:D", "C:C Z:Z"
+
+#: Prefixes of names with their element types; the rest of the name; the parameters after the handle. A parameter with
+#: `*` is an address that is written, others without a type above are read; `:R` means the type of absolute values. `**`
+#: means an array of addresses that are read, `***` one of addresses that are written.
+ROWS: tuple[tuple[str, str, str], ...] = (
+    # Level 1
+    ("Is:S Id:D Ic:C Iz:Z", "amax_v2", "n x incx result:int*"),
+    ("Is:S Id:D Ic:C Iz:Z", "amin_v2", "n x incx result:int*"),
+    ("S:S D:D Sc:C Dz:Z", "asum_v2", "n x incx result:R*"),
+    ("S:S D:D Sc:C Dz:Z", "nrm2_v2", "n x incx result:R*"),
+    (_PLAIN, "axpy_v2", "n alpha x incx y* incy"),
+    (_PLAIN, "copy_v2", "n x incx y* incy"),
+    (_PLAIN, "swap_v2", "n x* incx y* incy"),
+    (_REAL, "dot_v2", "n x incx y incy result*"),
+    (_COMPLEX, "dotu_v2", "n x incx y incy result*"),
+    (_COMPLEX, "dotc_v2", "n x incx y incy result*"),
+    (_PLAIN, "scal_v2", "n alpha x* incx"),
+    ("Cs:C Zd:Z", "scal_v2", "n alpha:R x* incx"),
+    (_PLAIN, "rot_v2", "n x* incx y* incy c:R s"),
+    ("Cs:C Zd:Z", "rot_v2", "n x* incx y* incy c:R s:R"),
+    (_PLAIN, "rotg_v2", "a* b* c:R* s*"),
+    (_REAL, "rotm_v2", "n x* incx y* incy param"),
+    (":", "AxpyEx", "n alpha alphaType x xType incx y* yType incy executionType"),
+    (":", "DotEx", "n x xType incx y yType incy result* resultType executionType"),
+    (":", "DotcEx", "n x xType incx y yType incy result* resultType executionType"),
+    (":", "Nrm2Ex", "n x xType incx result* resultType executionType"),
+    (":", "ScalEx", "n alpha alphaType x* xType incx executionType"),
+    # Level 2
+    (_PLAIN, "gemv_v2", "trans m n alpha A lda x incx beta y* incy"),
+    (_PLAIN, "gemvBatched", "trans m n alpha Aarray** lda xarray** incx beta yarray*** incy batchCount"),
+    (_PLAIN, "gemvStridedBatched", "trans m n alpha A lda strideA x incx stridex beta y* incy stridey batchCount"),
+    (_PLAIN, "gbmv_v2", "trans m n kl ku alpha A lda x incx beta y* incy"),
+    (_REAL, "ger_v2", "m n alpha x incx y incy A* lda"),
+    (_COMPLEX, "geru_v2", "m n alpha x incx y incy A* lda"),
+    (_COMPLEX, "gerc_v2", "m n alpha x incx y incy A* lda"),
+    (_PLAIN, "symv_v2", "uplo n alpha A lda x incx beta y* incy"),
+    (_COMPLEX, "hemv_v2", "uplo n alpha A lda x incx beta y* incy"),
+    (_REAL, "sbmv_v2", "uplo n k alpha A lda x incx beta y* incy"),
+    (_COMPLEX, "hbmv_v2", "uplo n k alpha A lda x incx beta y* incy"),
+    (_REAL, "spmv_v2", "uplo n alpha AP x incx beta y* incy"),
+    (_COMPLEX, "hpmv_v2", "uplo n alpha AP x incx beta y* incy"),
+    (_PLAIN, "syr_v2", "uplo n alpha x incx A* lda"),
+    (_COMPLEX, "her_v2", "uplo n alpha:R x incx A* lda"),
+    (_REAL, "spr_v2", "uplo n alpha x incx AP*"),
+    (_COMPLEX, "hpr_v2", "uplo n alpha:R x incx AP*"),
+    (_PLAIN, "syr2_v2", "uplo n alpha x incx y incy A* lda"),
+    (_COMPLEX, "her2_v2", "uplo n alpha x incx y incy A* lda"),
+    (_REAL, "spr2_v2", "uplo n alpha x incx y incy AP*"),
+    (_COMPLEX, "hpr2_v2", "uplo n alpha x incx y incy AP*"),
+    (_PLAIN, "trmv_v2", "uplo trans diag n A lda x* incx"),
+    (_PLAIN, "trsv_v2", "uplo trans diag n A lda x* incx"),
+    (_PLAIN, "tbmv_v2", "uplo trans diag n k A lda x* incx"),
+    (_PLAIN, "tbsv_v2", "uplo trans diag n k A lda x* incx"),
+    (_PLAIN, "tpmv_v2", "uplo trans diag n AP x* incx"),
+    (_PLAIN, "tpsv_v2", "uplo trans diag n AP x* incx"),
+    # Level 3
+    (_PLAIN, "gemm_v2", "transa transb m n k alpha A lda B ldb beta C* ldc"),
+    ("H:H", "gemm", "transa transb m n k alpha A lda B ldb beta C* ldc"),
+    (_COMPLEX, "gemm3m", "transa transb m n k alpha A lda B ldb beta C* ldc"),
+    (
+        "H:H " + _PLAIN,
+        "gemmBatched",
+        "transa transb m n k alpha Aarray** lda Barray** ldb beta Carray*** ldc batchCount",
+    ),
+    (
+        "H:H " + _PLAIN,
+        "gemmStridedBatched",
+        "transa transb m n k alpha A lda strideA B ldb strideB beta C* ldc strideC batchCount",
+    ),
+    (
+        "S:S C:C",
+        "gemmEx",
+        "transa transb m n k alpha A:void Atype lda B:void Btype ldb beta C:void* Ctype ldc",
+    ),
+    (":", "GemmEx", "transa transb m n k alpha A Atype lda B Btype ldb beta C* Ctype ldc computeType algo"),
+    (
+        ":",
+        "GemmBatchedEx",
+        "transa transb m n k alpha Aarray** Atype lda Barray** Btype ldb beta Carray*** Ctype ldc batchCount "
+        "computeType algo",
+    ),
+    (
+        ":",
+        "GemmStridedBatchedEx",
+        "transa transb m n k alpha A Atype lda strideA B Btype ldb strideB beta C* Ctype ldc strideC batchCount "
+        "computeType algo",
+    ),
+    (_PLAIN, "symm_v2", "side uplo m n alpha A lda B ldb beta C* ldc"),
+    (_COMPLEX, "hemm_v2", "side uplo m n alpha A lda B ldb beta C* ldc"),
+    (_PLAIN, "syrk_v2", "uplo trans n k alpha A lda beta C* ldc"),
+    (_COMPLEX, "herk_v2", "uplo trans n k alpha:R A lda beta:R C* ldc"),
+    (_PLAIN, "syr2k_v2", "uplo trans n k alpha A lda B ldb beta C* ldc"),
+    (_COMPLEX, "her2k_v2", "uplo trans n k alpha A lda B ldb beta:R C* ldc"),
+    (_PLAIN, "syrkx", "uplo trans n k alpha A lda B ldb beta C* ldc"),
+    (_COMPLEX, "herkx", "uplo trans n k alpha A lda B ldb beta:R C* ldc"),
+    (_PLAIN, "trmm_v2", "side uplo trans diag m n alpha A lda B ldb C* ldc"),
+    (_PLAIN, "trsm_v2", "side uplo trans diag m n alpha A lda B* ldb"),
+    (_PLAIN, "trsmBatched", "side uplo trans diag m n alpha Aarray** lda Barray*** ldb batchCount"),
+    # Extensions
+    (_PLAIN, "geam", "transa transb m n alpha A lda beta B ldb C* ldc"),
+    (_PLAIN, "dgmm", "side m n A lda x incx C* ldc"),
+    # The library and its handles
+    ("", "Create_v2", "handle:cublasHandle_t*"),
+    ("", "Destroy_v2", "handle:cublasHandle_t"),
+    ("", "GetVersion_v2", "handle:cublasHandle_t version:int*"),
+    ("", "GetProperty", "type:libraryPropertyType value:int*"),
+    ("", "SetWorkspace_v2", "handle:cublasHandle_t workspace:void* workspaceSizeInBytes:size_t"),
+    ("", "SetStream_v2", "handle:cublasHandle_t streamId:cudaStream_t"),
+    ("", "GetStream_v2", "handle:cublasHandle_t streamId:cudaStream_t*"),
+    ("", "SetPointerMode_v2", "handle:cublasHandle_t mode:cublasPointerMode_t"),
+    ("", "GetPointerMode_v2", "handle:cublasHandle_t mode:cublasPointerMode_t*"),
+    ("", "SetAtomicsMode", "handle:cublasHandle_t mode:cublasAtomicsMode_t"),
+    ("", "GetAtomicsMode", "handle:cublasHandle_t mode:cublasAtomicsMode_t*"),
+    ("", "SetMathMode", "handle:cublasHandle_t mode:cublasMath_t"),
+    ("", "GetMathMode", "handle:cublasHandle_t mode:cublasMath_t*"),
+    ("", "SetSmCountTarget", "handle:cublasHandle_t smCountTarget:int"),
+    ("", "GetSmCountTarget", "handle:cublasHandle_t smCountTarget:int*"),
+    ("", "SetVector", "n:int elemSize x:const_void* incx devicePtr:void* incy"),
+    ("", "GetVector", "n:int elemSize x:const_void* incx y:void* incy"),
+    ("", "SetVectorAsync", "n:int elemSize hostPtr:const_void* incx devicePtr:void* incy stream"),
+    ("", "GetVectorAsync", "n:int elemSize devicePtr:const_void* incx hostPtr:void* incy stream"),
+    ("", "SetMatrix", "rows cols elemSize A:const_void* lda B:void* ldb"),
+    ("", "GetMatrix", "rows cols elemSize A:const_void* lda B:void* ldb"),
+    ("", "SetMatrixAsync", "rows cols elemSize A:const_void* lda B:void* ldb stream"),
+    ("", "GetMatrixAsync", "rows cols elemSize A:const_void* lda B:void* ldb stream"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the library."""
+
+    name: str
+    stem: str  #: The name without prefix, element type and version: that of the implementation.
+    letter: str  #: Its element type in `ELEMENTS`; "" where parameters name the types.
+    parameters: tuple[tuple[str, str], ...]  #: C type and name of each, the handle's too.
+
+
+def functions() -> Iterator[Function]:
+    """Every function that is served."""
+    for prefixes, rest, parameters in ROWS:
+        for prefix in prefixes.split() or [""]:
+            before, _, letter = prefix.partition(":")
+            handle = (("cublasHandle_t", "handle"),) if prefixes else ()
+            declared = tuple(_parameter(text, letter) for text in parameters.split())
+            yield Function(f"cublas{before}{rest}", rest.removesuffix("_v2"), letter, handle + declared)
+
+
+def _parameter(text: str, letter: str) -> tuple[str, str]:
+    """C type and name of a parameter, as `ROWS` writes it.
+
+    >>> _parameter("alpha", "S"), _parameter("y*", "C"), _parameter("Aarray**", "D"), _parameter("result:R*", "Z")
+    (('const float *', 'alpha'), ('cuComplex *', 'y'), ('const double *const *', 'Aarray'), ('double *', 'result'))
+    """
+    declared = text.rstrip("*")
+    stars = len(text) - len(declared)
+    name, _, type_ = declared.partition(":")
+    if not stars and (type_ or name) in (_TYPES if not type_ else _VALUES):
+        return _TYPES.get(type_ or name, type_), name
+    element, absolute = ELEMENTS[letter]
+    pointed = {"": element, "R": absolute}.get(type_, type_)
+    if stars > 1:
+        return f"{'const ' * (stars == 2)}{pointed} *const *", name
+    if pointed.startswith("const_"):
+        stars, pointed = 0, pointed.removeprefix("const_")
+    return f"{'const ' * (not stars)}{pointed} *", name

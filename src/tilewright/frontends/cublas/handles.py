@@ -1,0 +1,140 @@
+"""The library and its handles: what a program sets for them, and copies of vectors and matrices to and from the device.
+
+A handle is a number that only the library knows. Settings that only change how fast a GPU is have no effect: the
+workspace, atomics, the number of multiprocessors, and types of arithmetic, since sums are exact in their types.
+
+Source: cuBLAS, "cuBLAS Helper Function Reference".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tilewright.frontends.cublas.operands import Handle, RefusedCall
+from tilewright.frontends.libcuda import runtime
+from tilewright.simulate.device.gpu import SimulatedGpu
+
+#: The version that is answered: that of the header.
+VERSION = 130000
+_TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost
+#: The values that a setting may have, by the name of the function that sets it, without `Set`.
+_SETTINGS: Mapping[str, range] = MappingProxyType(
+    {"PointerMode": range(2), "AtomicsMode": range(2), "MathMode": range(1 << 8), "SmCountTarget": range(1 << 16)}
+)
+
+
+def handle_of(gpu: SimulatedGpu, number: int) -> Handle:
+    """A handle by its number.
+
+    Raises RefusedCall: there is none.
+    """
+    found = gpu.library_handles.get(number)
+    if not isinstance(found, Handle):
+        raise RefusedCall("NOT_INITIALIZED", f"`handle` must be one that cublasCreate gave (got {number:#x})")
+    return found
+
+
+def Create(gpu: SimulatedGpu, handle: int) -> None:
+    """A new handle."""
+    number = gpu.new_handle()
+    gpu.library_handles[number] = Handle()
+    gpu.host.pack("Q", handle, number)
+
+
+def Destroy(gpu: SimulatedGpu, handle: int) -> None:
+    """Destroy a handle; as on a GPU, the host waits for the device."""
+    handle_of(gpu, handle)
+    del gpu.library_handles[handle]
+
+
+def GetVersion(gpu: SimulatedGpu, handle: int, version: int) -> None:
+    """The version of the library."""
+    gpu.host.pack("i", version, VERSION)
+
+
+def GetProperty(gpu: SimulatedGpu, type: int, value: int) -> None:
+    """A part of the version: 0 the major one, 1 the minor one, 2 the patch."""
+    if not 0 <= type <= 2:
+        raise RefusedCall("INVALID_VALUE", f"`type` must be 0, 1 or 2 (got {type})")
+    gpu.host.pack("i", value, (VERSION // 10000, VERSION // 100 % 100, VERSION % 100)[type])
+
+
+def SetWorkspace(gpu: SimulatedGpu, handle: int, workspace: int, size_bytes: int) -> None:
+    """Memory for intermediate results, which products here do not need."""
+    handle_of(gpu, handle)
+
+
+def SetStream(gpu: SimulatedGpu, handle: int, stream: int) -> None:
+    """The stream of later calls."""
+    gpu.stream(stream)
+    handle_of(gpu, handle).stream = stream
+
+
+def GetStream(gpu: SimulatedGpu, handle: int, stream: int) -> None:
+    """The stream of later calls."""
+    gpu.host.pack("Q", stream, handle_of(gpu, handle).stream)
+
+
+def _setting(name: str) -> tuple[Callable[..., None], Callable[..., None]]:
+    def set_(gpu: SimulatedGpu, handle: int, value: int) -> None:
+        if value not in _SETTINGS[name]:
+            raise RefusedCall("INVALID_VALUE", f"cublasSet{name} takes no value {value}")
+        handle_of(gpu, handle).values[name] = value
+
+    def get(gpu: SimulatedGpu, handle: int, value: int) -> None:
+        gpu.host.pack("i", value, handle_of(gpu, handle).values.get(name, 0))
+
+    return set_, get
+
+
+SetPointerMode, GetPointerMode = _setting("PointerMode")
+SetAtomicsMode, GetAtomicsMode = _setting("AtomicsMode")
+SetMathMode, GetMathMode = _setting("MathMode")
+SetSmCountTarget, GetSmCountTarget = _setting("SmCountTarget")
+
+
+def SetMatrix(
+    gpu: SimulatedGpu, rows: int, columns: int, item_bytes: int, a: int, lda: int, b: int, ldb: int, stream: int = 0
+) -> None:
+    """Copy a matrix by columns to the device."""
+    _copy(gpu, rows, columns, item_bytes, (a, lda, b, ldb), stream, _TO_DEVICE)
+
+
+def GetMatrix(
+    gpu: SimulatedGpu, rows: int, columns: int, item_bytes: int, a: int, lda: int, b: int, ldb: int, stream: int = 0
+) -> None:
+    """Copy a matrix by columns from the device."""
+    _copy(gpu, rows, columns, item_bytes, (a, lda, b, ldb), stream, _TO_HOST)
+
+
+def SetVector(
+    gpu: SimulatedGpu, n: int, item_bytes: int, x: int, incx: int, y: int, incy: int, stream: int = 0
+) -> None:
+    """Copy a vector to the device."""
+    _copy(gpu, 1, n, item_bytes, (x, incx, y, incy), stream, _TO_DEVICE)
+
+
+def GetVector(
+    gpu: SimulatedGpu, n: int, item_bytes: int, x: int, incx: int, y: int, incy: int, stream: int = 0
+) -> None:
+    """Copy a vector from the device."""
+    _copy(gpu, 1, n, item_bytes, (x, incx, y, incy), stream, _TO_HOST)
+
+
+def _copy(
+    gpu: SimulatedGpu, rows: int, columns: int, item_bytes: int, places: tuple[int, ...], stream: int, kind: int
+) -> None:
+    """Copy rows elements of each column from a, whose columns are lda elements apart, to b."""
+    a, lda, b, ldb = places
+    if rows < 0 or columns < 0 or item_bytes <= 0 or min(lda, ldb) < max(1, rows):
+        raise RefusedCall(
+            "INVALID_VALUE",
+            f"counts must be 0 or more, elements of 1 byte or more, and columns {max(1, rows)} elements apart or more "
+            f"(got {rows} x {columns}, elements of {item_bytes} bytes, {lda} and {ldb} apart)",
+        )
+    width = rows * item_bytes
+    runtime.cudaMemcpy2DAsync(gpu, b, ldb * item_bytes, a, lda * item_bytes, width, columns, kind, stream)
+
+
+SetMatrixAsync, GetMatrixAsync, SetVectorAsync, GetVectorAsync = SetMatrix, GetMatrix, SetVector, GetVector

@@ -1,0 +1,2 @@
+// The functions of cuBLAS under the other name of their header.
+#include "cublas_v2.h"

@@ -1,0 +1,78 @@
+"""Programs that call cuBLAS: their source is compiled with our header, and the simulated GPU answers the calls."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilewright.frontends.cublas import answers, calls, header
+
+HERE = Path(__file__).parent
+PRINTED = """\
+sgemm CUBLAS_STATUS_SUCCESS, 0 wrong
+halves CUBLAS_STATUS_SUCCESS, 0 wrong
+added by a type of CUDA 10, 0 wrong
+strided CUBLAS_STATUS_SUCCESS, 0 wrong
+batched, 0 wrong
+captured, 0 before, 0 wrong
+numbers on the device, 0 wrong, largest at 196, norm 6.0828
+lda CUBLAS_STATUS_INVALID_VALUE
+beyond CUBLAS_STATUS_EXECUTION_FAILED
+handle not initialized
+"""
+
+
+def tilewright(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tilewright", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_a_program_s_products_are_those_of_its_kernel() -> None:
+    ran = tilewright("run", str(HERE / "cublas.cu"))
+    assert (ran.returncode, ran.stdout) == (0, PRINTED), ran.stderr
+    assert "cublasSgemm_v2: CUBLAS_STATUS_INVALID_VALUE: `lda` must be at least 65 (got 1)" in ran.stderr
+    assert "memory must be in one allocation" in ran.stderr
+    assert "`handle` must be one that cublasCreate gave" in ran.stderr
+
+
+def test_check_judges_what_a_product_reads(tmp_path: Path) -> None:
+    source = (HERE / "cublas.cu").read_text()
+    clean = tilewright("check", str(HERE / "cublas.cu"))
+    assert clean.returncode == 0, clean.stdout
+    unset = tmp_path / "unset.cu"
+    unset.write_text(source.replace("cublasSetMatrix(K, N, 4, b.data(), K, B, K);", ""))
+    found = tilewright("check", str(unset))
+    assert (found.returncode, "TW205" in found.stdout) == (1, True), found.stdout
+
+
+def test_the_header_is_what_the_table_makes() -> None:
+    written = HERE.parents[3] / "src/tilewright/frontends/programs/include/cublas_v2.h"
+    assert written.read_text() == header.text(), "run: python -m tilewright.frontends.cublas.header > that file"
+
+
+def test_every_function_has_an_implementation() -> None:
+    assert all(callable(answers.answer_of(one)) for one in calls.functions())
+
+
+def test_declarations_are_the_vendor_s() -> None:
+    """Torch's wheel for CUDA brings the vendor's header."""
+    found = list(Path(sys.prefix).rglob("cublas_api.h"))
+    if not found:
+        pytest.skip("no header of the vendor's here")
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", found[0].read_text(), flags=re.DOTALL)
+    declared = {
+        name: [_plain(one) for one in parameters.split(",") if one.strip() != "void"]
+        for name, parameters in re.findall(r"cublasStatus_t\s+CUBLASWINAPI\s+(\w+)\s*\(([^()]*)\)\s*;", text)
+    }
+    for function in calls.functions():
+        assert [type_.replace(" ", "") for type_, _ in function.parameters] == declared[function.name], function.name
+
+
+def _plain(parameter: str) -> str:
+    """The type of a parameter without spaces; an array is a pointer."""
+    pointer = "*" if "[" in parameter else ""
+    return re.sub(r"\w+\s*(\[\w*\])?\s*$", "", parameter.strip()).replace(" ", "") + pointer
