@@ -30,12 +30,6 @@ _NUMBERS: Mapping[str, str] = MappingProxyType(
         "__half": "float16", "int": "int32",
     }
 )  # fmt: skip
-DATA_TYPES: Mapping[int, str] = MappingProxyType(
-    {
-        0: "float32", 1: "float64", 2: "float16", 3: "int8", 4: "complex64", 5: "complex128", 8: "uint8", 10: "int32",
-        14: "bfloat16",
-    }
-)  # fmt: skip
 #: Types of sums, by how the name of a `cublasComputeType_t` begins.
 _SUMS: Mapping[str, str] = MappingProxyType({"16F": "float16", "32F": "float32", "64F": "float64", "32I": "int32"})
 #: The values of parameters that are enumerations.
@@ -44,7 +38,7 @@ _CHOICES: Mapping[str, int] = MappingProxyType(
 )
 _COUNTS = ("m", "n", "k", "kl", "ku", "batchCount")
 #: Values of a `cublasOperation_t` and of a `cublasFillMode_t`.
-TRANSPOSED, CONJUGATED, UPPER = 1, 2, 1
+CONJUGATED, UPPER = 2, 1
 
 
 class RefusedCall(Exception):  # noqa: N818  # a status, which the caller gets
@@ -166,13 +160,15 @@ class Operands:
         return self.dtype(f"{name}Type") if f"{name}Type" in self.given else self._sums()
 
     def _sums(self) -> np.dtype[Any]:
-        """The type that `computeType` names."""
-        name = next((name for name, number in COMPUTE_TYPES.items() if number == self["computeType"]), "")
+        """The type that `computeType` names: CUDA 10, and CuPy, give a `cudaDataType`."""
+        given = self["computeType"]
+        name = next((_SUMS[name[:3]] for name, number in COMPUTE_TYPES.items() if number == given), "")
+        name = name or _DATA_TYPES.get(given, "")
         if not name:
-            raise RefusedCall("NOT_SUPPORTED", f"`computeType` must be one of products (got {self['computeType']})")
-        sums, types = np.dtype(_SUMS[name[:3]]), [self.dtype(f"{one}type") for one in "ABC"]
+            raise RefusedCall("NOT_SUPPORTED", f"`computeType` must be one of products (got {given})")
+        sums, types = element(name).numpy, [self.dtype(f"{one}type") for one in "ABC"]
         if types[2].kind == "c":
-            return np.dtype("complex128" if sums.itemsize > 4 else "complex64")
+            return np.dtype("complex128" if sums.itemsize > 8 or sums == np.float64 else "complex64")
         if (sums.kind == "i") != all(one.kind in "iu" for one in types):
             raise RefusedCall(
                 "NOT_SUPPORTED", f"`computeType` {name} is not for operands of {', '.join(map(str, types))}"

@@ -1,5 +1,5 @@
-// Calls cuBLAS in the ways of programs that judge their kernels by it: products against a kernel, all forms against each
-// other, streams and graphs, numbers on the device, wrong arguments. Prints one line a subject.
+// Calls cuBLAS as programs do that judge their kernels by it: products against a kernel, all forms against each other,
+// streams and graphs, numbers on the device, wrong arguments. Prints one line a subject.
 #include <cstdio>
 #include <cublas_v2.h>
 #include <cuda_fp16.h>
@@ -59,11 +59,12 @@ int main()
     float one = 1, zero = 0, two = 2;
     cublasStatus_t status = cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, A, M, B, K, &zero, C, M);
     printf("sgemm %s, %d wrong\n", cublasGetStatusName(status), wrong(C, c));
-    status = cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, HA, CUDA_R_16F, M, HB, CUDA_R_16F, K, &zero, C,
-                          CUDA_R_32F, M, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP);
+    cublasOperation_t N_ = CUBLAS_OP_N;
+    status = cublasGemmEx(handle, N_, N_, M, N, K, &one, HA, CUDA_R_16F, M, HB, CUDA_R_16F, K, &zero, C, CUDA_R_32F, M,
+                          CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP);
     printf("halves %s, %d wrong\n", cublasGetStatusName(status), wrong(C, c));
-    cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, A, CUDA_R_32F, M, B, CUDA_R_32F, K, &one, C, CUDA_R_32F,
-                 M, CUDA_R_32F, CUBLAS_GEMM_DEFAULT);
+    cublasGemmEx(handle, N_, N_, M, N, K, &one, A, CUDA_R_32F, M, B, CUDA_R_32F, K, &one, C, CUDA_R_32F, M, CUDA_R_32F,
+                 CUBLAS_GEMM_DEFAULT);
     printf("added by a type of CUDA 10, %d wrong\n", wrong(C, c, 2));
     status = cublasSgemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &two, A, M, 0, B, K, 0, &zero, C, M,
                                        M * N, 2);
@@ -107,9 +108,9 @@ int main()
     cublasSnrm2(handle, 2, A, 1, &norm);
     printf("numbers on the device, %d wrong, largest at %d, norm %.4f\n", wrong(C, c), largest, norm);
 
-    printf("lda %s\n", cublasGetStatusName(
-                           cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, A, 1, B, K, &zero, C, M)));
-    printf("beyond %s\n", cublasGetStatusName(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4 * M, N, K, &one, A, 4 * M, B,
-                                                          K, &zero, C, 4 * M)));
+    status = cublasSgemm(handle, N_, N_, M, N, K, &one, A, 1, B, K, &zero, C, M);
+    printf("lda %s\n", cublasGetStatusName(status));
+    status = cublasSgemm(handle, N_, N_, 4 * M, N, K, &one, A, 4 * M, B, K, &zero, C, 4 * M);
+    printf("beyond %s\n", cublasGetStatusName(status));
     printf("handle %s\n", cublasGetStatusString(cublasDestroy(handle) ? CUBLAS_STATUS_SUCCESS : cublasDestroy(handle)));
 }
