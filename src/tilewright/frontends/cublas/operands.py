@@ -168,7 +168,7 @@ class Operands:
             raise RefusedCall("NOT_SUPPORTED", f"`computeType` must be one of products (got {given})")
         sums, types = element(name).numpy, [self.dtype(f"{one}type") for one in "ABC"]
         if types[2].kind == "c":
-            return np.dtype("complex128" if sums.itemsize > 8 or sums == np.float64 else "complex64")
+            return np.dtype("complex128" if sums in (np.float64, np.complex128) else "complex64")
         if (sums.kind == "i") != all(one.kind in "iu" for one in types):
             raise RefusedCall(
                 "NOT_SUPPORTED", f"`computeType` {name} is not for operands of {', '.join(map(str, types))}"
