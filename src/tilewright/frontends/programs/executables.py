@@ -42,14 +42,20 @@ _TICK = 20_000_000
 
 
 def kept(
-    source: Path, command: Sequence[str], facts: Iterable[str], system: Sequence[str], make: Callable[[Path], bytes]
+    source: Path,
+    command: Sequence[str],
+    facts: Iterable[str],
+    system: Sequence[str],
+    make: Callable[[Path], bytes],
+    options: Sequence[str] = (),
 ) -> bytes:
     """The bytes that `make` returns, or that it returned for the same program before.
 
     `command` names no temporary folder, and `facts` have whatever else the result depends on. `system` are further
-    folders that only installers write to. `make` gets the file in which nvcc lists what it read.
+    folders that only installers write to. `make` gets the file in which nvcc lists what it read. `options` are those
+    words of the command that the user gave.
     """
-    folders = _folders(source)
+    folders = _folders(source, options)
     if folders is None:
         return make(Path(os.devnull))
     variables = sorted(f"{name}={value}" for name, value in os.environ.items() if _READ.fullmatch(name))
@@ -71,14 +77,15 @@ def kept(
     return made
 
 
-def _folders(source: Path) -> list[str] | None:
-    """The folders whose headers may be read in place of others; None if variables name other files too."""
+def _folders(source: Path, options: Sequence[str]) -> list[str] | None:
+    """The folders whose headers may be read in place of others; None if options name other files too."""
     folders = [str(source.absolute().parent)]
     for variable in _FOLDERS:
         folders += [path or "." for path in os.environ[variable].split(":")] if os.environ.get(variable) else []
-    for variable in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"):
+    flags = [os.environ.get(variable, "") for variable in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")]
+    for text in (*flags, shlex.join(options)):
         try:
-            words = iter(shlex.split(os.environ.get(variable, "")))
+            words = iter(shlex.split(text))
         except ValueError:
             return None
         for word in words:

@@ -25,7 +25,7 @@ def run_followed(
     seed: int | None = None,
     limits: Limits | None = None,
 ) -> Ended:
-    """Run a program on its own simulated GPU, and wait for it.
+    """Run a program on its own simulated GPU, and wait for it. Words for its compiler may come before its arguments.
 
     Raises NoProgramError: it cannot be read, or cannot run here; MissingExtraError, CompileError: it cannot be
     compiled.
@@ -38,8 +38,9 @@ def run_followed(
     try:
         with secure_files.working_folder() as folder:
             if path.suffix == ".cu":
-                made, name = source.compiled(path, device.record, library, folder), str(path.with_suffix(""))
-                device.with_arrays = functools.partial(source.with_arrays, path, device.record, folder)
+                options, argv = source.compiler_words(argv)
+                made, name = source.compiled(path, device.record, library, folder, options), str(path.with_suffix(""))
+                device.with_arrays = functools.partial(source.with_arrays, path, device.record, folder, options)
             else:
                 for reason in binary.check(path):
                     process.report(f"{path} uses {reason}: its calls will fail")

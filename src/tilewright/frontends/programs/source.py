@@ -29,11 +29,46 @@ _NOT_LINKED = re.compile(
     r'|identifier "(\w+)" is undefined'
 )
 
+#: Files that nvcc compiles or links with a program, by the ends of their names.
+_PARTS = (".cu", ".cc", ".cpp", ".cxx", ".c", ".o", ".a", ".so")
+#: Libraries that ours replaces in any case, so that programs that name them are kept like others.
+_REPLACED = ("-lcublas", "-lcuda", "-lcudart", "-lcudart_static")
+#: Its options that have their values in the next word, and others; those that name a GPU are left to `--gpu`.
+_VALUED = ("-I", "-L", "-isystem", "-Xcompiler", "-Xlinker")
+_GPU_VALUED = ("-arch", "-gencode", "-code", "--gpu-architecture", "--generate-code", "--gpu-code")
+_OPTION = re.compile(
+    r"-[ILlDU][A-Za-z_./]\S*|-std=\S+|-O[0-3]|-[Gg]|-w|-lineinfo|-rdc=\w+|-dc|-m64|-X\w+[=,]\S+|-isystem=\S+"
+    r"|--(?:use_fast_math|std|expt|extended|relocatable|maxrregcount|ftz|prec|fmad|default-stream|diag|disable)\S*"
+    r"|-(?:use_fast_math|maxrregcount|ftz|prec|fmad|expt|extended)\S*"
+)
+
+
+def compiler_words(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words after a program that are nvcc's, and the program's own arguments; `--` ends the first.
+
+    >>> compiler_words(["-Iinclude", "-arch", "sm_80", "-lcublas", "512", "-Iinclude"])
+    (['-Iinclude'], ['512', '-Iinclude'])
+    """
+    words, left = list[str](), list(argv)
+    while left and left[0] != "--":
+        count = 2 if left[0] in (*_VALUED, *_GPU_VALUED) else 1
+        named = left[0].partition("=")[0] in _GPU_VALUED
+        if not (count == 2 or named or _OPTION.fullmatch(left[0]) or _is_part(left[0])):
+            return words, left
+        words += [] if named or left[0] in _REPLACED else left[:count]
+        del left[:count]
+    return words, left[1:]
+
+
+def _is_part(word: str) -> bool:
+    return word.endswith(_PARTS) and Path(word).is_file()
+
 
 def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Sequence[str] = ()) -> Path:
     """Compile a program into a folder; return the executable.
 
-    NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS of the environment apply, as the compiler documents them.
+    `options` are the compiler's, further sources too. NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS of the environment apply
+    as well, as the compiler documents them.
 
     Raises MissingExtraError: a compiler is missing; CompileError: it rejected the source.
     """
@@ -57,7 +92,7 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
 
     facts = [str(library.file), *map(_identity, (nvcc, str(Path(nvcc).with_name("nvcc.profile")), compiler()))]
     system = [f"{toolkit.root}/", f"{Path(compiler()).resolve().parents[1]}/"]
-    program = executables.kept(source, command, facts, system, make)
+    program = executables.kept(source, command, facts, system, make, options)
     if not made.exists():
         made.write_bytes(program)
         made.chmod(0o700)
@@ -73,7 +108,7 @@ def _identity(path: str) -> str:
     return f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
 
 
-def with_arrays(source: Path, gpu: Gpu, folder: Path, entry: str) -> Program:
+def with_arrays(source: Path, gpu: Gpu, folder: Path, options: Sequence[str], entry: str) -> Program:
     """One kernel of a program, compiled so that its local arrays stay in memory: for the debugger.
 
     Raises MissingExtraError, CompileError: as :func:`compiled`.
@@ -81,9 +116,13 @@ def with_arrays(source: Path, gpu: Gpu, folder: Path, entry: str) -> Program:
     made = folder / "debug.ptx"
     if not made.exists():
         toolkit = toolkits.compiler(_PURPOSE)
-        command = _command(str(toolkit.program("nvcc")), source, gpu, toolkit, ["-ptx", "-G"])
+        command = _command(str(toolkit.program("nvcc")), source, gpu, toolkit, [*_without_parts(options), "-ptx", "-G"])
         _run([*command, "-o", str(made)], source, toolkit)
     return Program.from_ptx(made, entry)
+
+
+def _without_parts(options: Sequence[str]) -> list[str]:
+    return [one for one in options if not _is_part(one)]
 
 
 def _command(nvcc: str, source: Path, gpu: Gpu, toolkit: Toolkit, options: Sequence[str]) -> list[str]:
@@ -116,7 +155,7 @@ def _why(source: Path, said: str, toolkit: Toolkit) -> str:
         do = (
             f"install it: {installation.packages(package)}"
             if package
-            else "name its folder: NVCC_APPEND_FLAGS='-I FOLDER'"
+            else f"name its folder: tilewright run {source} -I FOLDER"
         )
         rule = f"the header {header[1]} must be in a folder that nvcc searches (got no such file)"
         return f"{source}: {rule}; {do}\n{said.strip()}"

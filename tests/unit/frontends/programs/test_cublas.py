@@ -49,6 +49,33 @@ def test_check_judges_what_a_product_reads(tmp_path: Path) -> None:
     assert (found.returncode, "TW205" in found.stdout) == (1, True), found.stdout
 
 
+def test_a_program_of_several_files_is_compiled_with_the_compiler_s_words(tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "run.h").write_text("void run(int size);\n")
+    (tmp_path / "run.cu").write_text(
+        """#include <cstdio>
+#include <run.h>
+__global__ void fill(int *out) { *out = STEP; }
+void run(int size) {
+    int *at, host;
+    cudaMalloc(&at, 4);
+    fill<<<1, 1>>>(at);
+    cudaMemcpy(&host, at, 4, cudaMemcpyDeviceToHost);
+    printf("%d %d\\n", host, size);
+}
+"""
+    )
+    (tmp_path / "main.cu").write_text(
+        "#include <cstdlib>\n#include <run.h>\nint main(int, char **words) { run(atoi(words[1])); }\n"
+    )
+    names = [str(tmp_path / name) for name in ("main.cu", "run.cu")]
+    words = [f"-I{tmp_path}/include", "-arch=sm_80", "-O2", "-DSTEP=7", "-lcublas"]
+    ran = tilewright("run", *names, *words, "512", "-DSTEP=8")
+    assert (ran.returncode, ran.stdout) == (0, "7 512\n"), ran.stderr
+    ended = tilewright("run", *names, *words, "--", "-3")
+    assert (ended.returncode, ended.stdout) == (0, "7 -3\n"), ended.stderr
+
+
 def test_the_header_is_what_the_table_makes() -> None:
     written = HERE.parents[3] / "src/tilewright/frontends/programs/include/cublas_v2.h"
     assert written.read_text() == header.text(), "run: python -m tilewright.frontends.cublas.header > that file"
