@@ -16,10 +16,13 @@ from tilewright.ground.native import secure_files, store
 from tilewright.ground.native.memo import bounded
 from tilewright.simulate.programs import device_runtime, listing
 from tilewright.simulate.programs.toolkits import vendor_program
+from tilewright.simulate.ptx import printing
 
 #: Most time for one kernel; heavily unrolled kernels take tens of seconds.
 _SECONDS = 300
 _UNRESOLVED = "Unresolved extern function"
+#: The complaint about a version of PTX that is newer than the assembler, with the newest that it knows.
+_TOO_NEW = re.compile(r"Unsupported \S+ [\d.]+; current version is '([\d.]+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,12 @@ def _assemble(ptxas: Path, ptx: str, cc: tuple[int, int], output: Path) -> str:
     target = listing.architecture(listing.parsed(ptx), cc)
     command = [str(ptxas), "-v", f"-arch={target}", "-lineinfo", str(source), "-o", str(output)]
     done = _run(command)
+    if done.returncode and (
+        known := _TOO_NEW.search(done.stderr)
+    ):  # a compiler may name a version that it does not need
+        ptx = printing.of_version(ptx, known[1])
+        secure_files.write(source, ptx.encode())
+        done = _run(command)
     if done.returncode and _UNRESOLVED in done.stderr:  # a device-runtime function, which a linker adds
         secure_files.write(source, device_runtime.linked(ptx).encode())
         done = _run(command)

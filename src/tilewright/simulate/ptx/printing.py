@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from tilewright.simulate.ptx import tree
@@ -38,6 +39,15 @@ def to_text(module: tree.Module) -> str:
     if any(_NAMELESS in line for line in lines):
         lines.append(f".section .debug_str {{ {_NAMELESS}: .b8 0 }}")
     return "\n".join(lines) + "\n"
+
+
+def of_version(text: str, version: str) -> str:
+    """The text of a module with another version of PTX in its header.
+
+    >>> of_version(".version 9.3 .target sm_100a", "9.0")
+    '.version 9.0 .target sm_100a'
+    """
+    return re.sub(r"(\.version\s+)[\d.]+", rf"\g<1>{version}", text, count=1)
 
 
 def declaration(variable: tree.Variable) -> str:

@@ -280,6 +280,12 @@ class TestResources:
         with pytest.raises(CompileError, match="the assembler rejected it for sm_75"):
             program.resources((7, 5))
 
+    def test_text_of_a_later_version_than_the_assembler_is_read_as_its_own(self) -> None:
+        text = ".version 99.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n%s\nret;\n}\n"
+        assert Program.from_ptx(text % "").resources().spill_store_bytes == 0
+        with pytest.raises(CompileError, match=r"(?s)the assembler rejected it for sm_90.*\n  5 \| mov.u32 %nothing"):
+            Program.from_ptx(text % "mov.u32 %nothing, 1;").resources()
+
     def test_the_right_kernel_of_several(self) -> None:
         both = """
         extern "C" __global__ void small(int *x) { *x = 1; }
