@@ -17,9 +17,11 @@ from typing import Any
 
 from tilewright.errors import CompileError
 from tilewright.frontends.driver_binding import Binding
+from tilewright.frontends.numba import kept_kernels
 from tilewright.frontends.numba.compile_errors import add_line
 from tilewright.frontends.numba.launch_arguments import facts_of, observed_copy, observed_out, spacing_call
 from tilewright.frontends.numba.watched import WatchedNumPy, classes
+from tilewright.ground.native import store
 from tilewright.ground.native.interrupts import DeferredSigint, Postponed
 from tilewright.ground.native.replaced_names import Row, put, put_back
 from tilewright.ground.progress import announced
@@ -30,7 +32,7 @@ from tilewright.simulate.device.launching import LaunchConfig, Launcher
 from tilewright.simulate.device.linking import Linker, ObjectCode, Program
 from tilewright.simulate.device.modules import KernelAttributes
 from tilewright.simulate.device.views import ArrayView
-from tilewright.simulate.programs import numba_lines, program
+from tilewright.simulate.programs import numba_cache, numba_lines, program
 from tilewright.simulate.programs.numba_names import DRIVER, compiler_rows
 from tilewright.simulate.programs.optional import require
 
@@ -152,7 +154,8 @@ class Lines:
         self._compile, self._init = dispatcher.compile_cuda, dispatcher._Kernel.__init__
         self._thread = threading.local()
         self._cc = cc
-        self._made: dict[str, Callable[[], program.Program]] = {}  # kernels by their names in PTX
+        #: Kernels by their names in PTX: their texts, and what compiles them with arrays in memory.
+        self._made: dict[str, tuple[tuple[str, ...], Callable[[], program.Program]]] = {}
 
     def with_arrays(self, entry: str) -> program.Program:
         """A kernel with its local arrays in memory.
@@ -161,7 +164,7 @@ class Lines:
         """
         if entry not in self._made:
             raise CompileError(f"{entry} must be a kernel that numba-cuda compiled here (got another)")
-        return self._made[entry]()
+        return self._made[entry][1]()
 
     def compiler(self) -> Callable[..., Any]:
         """Replaces `compile_cuda`."""
@@ -194,12 +197,8 @@ class Lines:
         """Replaces `_Kernel.__init__`: a kernel that cannot be linked with source lines is compiled without them."""
         from cuda.bindings.nvjitlink import nvJitLinkError
 
-        @functools.wraps(self._init)
-        def init(kernel: Any, *arguments: Any, **named: Any) -> None:
-            self._init(kernel, *arguments, **named)
-            options = {"lineinfo": True, "fastmath": named.get("fastmath", False)}
-            given = kernel.py_func, kernel.argtypes, self._cc, options
-            self._made[kernel.entry_name] = functools.partial(program.compiled_python, *given, opaque=True)
+        def compiled(kernel: Any, function: Any, argtypes: Any, **named: Any) -> None:
+            self._init(kernel, function, argtypes, **named)
             if named.get("debug") or named.get("lineinfo"):
                 return
             try:
@@ -207,9 +206,29 @@ class Lines:
             except nvJitLinkError:
                 self._thread.off = True
                 try:
-                    self._init(kernel, *arguments, **named)
+                    self._init(kernel, function, argtypes, **named)
                 finally:
                     self._thread.off = False
+
+        @functools.wraps(self._init)
+        def init(kernel: Any, function: Any, argtypes: Any, **named: Any) -> None:
+            def make() -> tuple[str, ...]:
+                compiled(kernel, function, argtypes, **named)
+                while kernel.entry_name in self._made:  # a kernel that was kept has this name
+                    compiled(kernel, function, argtypes, **named)
+                return kept_kernels.texts_of(kernel)
+
+            facts = {**named, "cc": self._cc, "front end": store.fingerprint("frontends/numba")}
+            found = numba_cache.kept(function, argtypes, facts, make)
+            if not hasattr(kernel, "py_func"):
+                if self._made.get(found[0], (found,))[0] == found:
+                    kept_kernels.restore(kernel, found, compiled, function, argtypes, named)
+                else:  # another kernel here got its name, when fewer had been compiled before it
+                    found = make()
+            options = {"lineinfo": True, "fastmath": named.get("fastmath", False)}
+            given = kernel.py_func, kernel.argtypes, self._cc, options
+            remake = functools.partial(program.compiled_python, *given, opaque=True)
+            self._made[kernel.entry_name] = (found, remake)
 
         return init
 

@@ -23,6 +23,7 @@ import numpy as np
 from tilewright.errors import ArgumentTypeError, CompileError
 from tilewright.ground.native.replaced_names import Row, replaced
 from tilewright.ground.progress import announced
+from tilewright.simulate.programs import numba_cache
 from tilewright.simulate.programs.arguments import Argument
 from tilewright.simulate.programs.array_arguments import ArrayShape, array_shape
 from tilewright.simulate.programs.mangling import nested_name
@@ -149,6 +150,19 @@ def compile_python(
     Raises CompileError: Numba or libNVVM failed; the message has their text, which marks the source line.
     """
     cuda = require("numba.cuda", _PURPOSE)
+    facts = {**options, "cc": cc, "rows": [f"{module}.{name}" for module, name, _ in rows]}
+    made = numba_cache.kept(function, argtypes, facts, lambda: _compiled(cuda, function, argtypes, cc, options, rows))
+    return made[0], made[1]
+
+
+def _compiled(
+    cuda: Any,
+    function: Callable[..., Any],
+    argtypes: tuple[Any, ...],
+    cc: tuple[int, int],
+    options: Mapping[str, Any],
+    rows: Sequence[Row],
+) -> tuple[str, str]:
     try:
         with (
             announced("compiling", function.__name__),

@@ -43,7 +43,7 @@ def kept(
     texts = _texts(source, path, flags)
     if texts is None:
         return make()
-    own = [f"{folder} {_listing(folder)}" for folder in folders]
+    own = [f"{folder} {contents(folder)}" for folder in folders]
     key = store.digest("nvrtc", *facts, *flags, str(len(flags)), *own, *texts)
     room = store.room(secure_files.RESOURCES)
     found = store.read(room, key, lambda header: str(header["entry"]))
@@ -98,7 +98,7 @@ def _headers(source: str, folders: Sequence[Path]) -> dict[Path, str] | None:
 
 
 @functools.lru_cache(maxsize=8)
-def _listing(folder: str) -> str:
+def contents(folder: str) -> str:
     """A digest of the names, sizes and times of a folder's files and of those one folder below."""
     below = [entry.path for entry in os.scandir(folder) if entry.is_dir()]
     files = [entry for each in (folder, *below) for entry in os.scandir(each) if entry.is_file()]

@@ -168,7 +168,12 @@ def test_ctrl_c_while_registries_are_read_leaves_the_compiler_intact(compiled_by
             return super().__getitem__(index)
 
     def launch() -> None:
-        kernel, x = cuda.jit(lambda x: None), np.zeros(1)
+        turn, x = time.monotonic(), np.zeros(1)  # a kernel that no cache has
+
+        @cuda.jit
+        def kernel(x):
+            x[0] = turn
+
         if compiled_by == "a program":
             tw.simt.launch(kernel, 1, 1, (x,))
         else:

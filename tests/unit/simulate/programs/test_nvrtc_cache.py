@@ -163,7 +163,7 @@ def test_a_header_of_cuda_counts_by_its_folder(
     compiled(tmp_path, source=source)
     compiled(tmp_path, source=source)
     assert made == ["k"]
-    nvrtc.nvrtc_cache._listing.cache_clear()  # another process
+    nvrtc.nvrtc_cache.contents.cache_clear()  # another process
     (own / "below" / "own.h").write_text("#define VALUE 10.0f\n")
     assert "1092616192" in compiled(tmp_path, source=source)  # the bits of 10
     assert made == ["k", "k"]
