@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,25 +11,9 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from tilewright.cli import (
-    bench,
-    check,
-    compare,
-    ladder,
-    lists,
-    matmul,
-    occupancy,
-    predict,
-    profile,
-    program,
-    report,
-    tune,
-    usage,
-)
-from tilewright.cli.run import run
+from tilewright.cli import program, usage
 from tilewright.cli.statuses import listed
-from tilewright.ground.native.memo import memo
-from tilewright.show.report import console
+from tilewright.ground.native.memo import bounded
 
 #: Width of help pages: longer lines are hard to read.
 _HELP_WIDTH = 100
@@ -39,9 +24,15 @@ class Command:
     """One subcommand."""
 
     name: str
-    function: Callable[..., None]  #: Its parameters are the options, its docstring the help.
+    module: str  #: The file that has its function.
     short: str  #: Its text in the list of commands; it must fit a line of 80 columns.
     examples: tuple[tuple[str, str], ...]  #: Command lines, without the program's name, and what each does.
+
+    @property
+    def function(self) -> Callable[..., None]:
+        """Its parameters are the options, its docstring the help."""
+        found: Callable[..., None] = getattr(importlib.import_module(self.module), self.name.replace("-", "_"))
+        return found
 
     @property
     def takes_a_program(self) -> bool:
@@ -63,7 +54,7 @@ def _examples(rows: list[tuple[str, str]]) -> str:
 COMMANDS = (
     Command(
         "ladder",
-        ladder.ladder,
+        "tilewright.cli.ladder",
         "Run every kernel, verify it bit for bit, and show the steps.",
         (
             ("", "one screen: every kernel verified, the steps predicted"),
@@ -74,7 +65,7 @@ COMMANDS = (
     ),
     Command(
         "matmul",
-        matmul.matmul,
+        "tilewright.cli.matmul",
         "Multiply two arrays on disk: .npy, zarr, HDF5.",
         (
             ("a.npy b.npy -o c.npy", "the canonical product, on the processor"),
@@ -84,10 +75,10 @@ COMMANDS = (
             ("A.zarr B.zarr -o C.zarr --dask tcp://host:8786", "by the workers of a Dask cluster"),
         ),
     ),
-    Command("kernels", lists.kernels, "List the catalogue of kernels.", (("", "names, sources, dtypes"),)),
+    Command("kernels", "tilewright.cli.lists", "List the catalogue of kernels.", (("", "names, sources, dtypes"),)),
     Command(
         "run",
-        run,
+        "tilewright.cli.run",
         "Run a program, its GPU kernels on a simulated GPU.",
         (
             ("program.py data.npy --fast", "arguments after the program belong to it"),
@@ -97,7 +88,7 @@ COMMANDS = (
     ),
     Command(
         "check",
-        check.check,
+        "tilewright.cli.check",
         "The same, and report the defects of its kernels.",
         (
             ("program.py", "findings with their lines; exit status 1 if there are any"),
@@ -109,7 +100,7 @@ COMMANDS = (
     ),
     Command(
         "profile",
-        profile.profile,
+        "tilewright.cli.profile",
         "The same, and count the kernels' memory traffic, line by line.",
         (
             ("program.py", "source with counts beside it"),
@@ -120,7 +111,7 @@ COMMANDS = (
     ),
     Command(
         "predict",
-        predict.predict,
+        "tilewright.cli.predict",
         "Predict how long kernels take on a GPU that you need not have.",
         (
             ("--sizes 4096 --gpu a6000,h100", "every kernel of the catalogue, 4096 x 4096 matrices, on two GPUs"),
@@ -130,7 +121,7 @@ COMMANDS = (
     ),
     Command(
         "bench",
-        bench.bench,
+        "tilewright.cli.bench",
         "Measure or predict rates, beside other libraries and the sources' tables.",
         (
             ("--table S8", "a source's table, beside the source's figures"),
@@ -141,7 +132,7 @@ COMMANDS = (
     ),
     Command(
         "compare",
-        compare.compare,
+        "tilewright.cli.compare",
         "Report what became slower between two sweeps of bench.",
         (
             ("monday.jsonl tuesday.jsonl", "exit status 1 if something became slower"),
@@ -150,7 +141,7 @@ COMMANDS = (
     ),
     Command(
         "report",
-        report.report,
+        "tilewright.cli.report",
         "Write one HTML page: blocks, lanes, ladder, rates, occupancy.",
         (
             ("-o page.html", "an execution of S3's kernel, to step through"),
@@ -161,7 +152,7 @@ COMMANDS = (
     ),
     Command(
         "tune",
-        tune.tune,
+        "tilewright.cli.tune",
         "Time the best-ranked kernels; tw.matmul then uses the fastest.",
         (
             ("--sizes 4096 --device simulated:h100", "five kernels, predicted; plans and products use the fastest"),
@@ -169,16 +160,21 @@ COMMANDS = (
             ("--candidates 8 --again --json", "more kernels, timed again, as JSON"),
         ),
     ),
-    Command("devices", lists.devices, "List this machine's devices.", (("", "what each can do, and what is missing"),)),
+    Command(
+        "devices",
+        "tilewright.cli.lists",
+        "List this machine's devices.",
+        (("", "what each can do, and what is missing"),),
+    ),
     Command(
         "gpus",
-        lists.gpus,
+        "tilewright.cli.lists",
         "List the GPUs that --gpu takes.",
         (("", "names and limits"), ("h100 --json", "one record, as --gpu FILE.json takes it")),
     ),
     Command(
         "occupancy",
-        occupancy.occupancy,
+        "tilewright.cli.occupancy",
         "Compute occupancy, its limiter, and the effect of changes.",
         (
             ("--registers 48 --shared 8KiB --block 256", "on the H100"),
@@ -187,56 +183,29 @@ COMMANDS = (
     ),
     Command(
         "cache",
-        lists.cache,
+        "tilewright.cli.lists",
         "Show or empty the cache of compiled kernels.",
         (("", "where it is, and what it holds"), ("--clear", "remove every entry")),
     ),
     Command(
         "ptx-support",
-        lists.ptx_support,
+        "tilewright.cli.lists",
         "Print the page of supported PTX.",
         (("> ptx-support.md", "the page of the documentation"),),
     ),
 )
 
-app = typer.Typer(
-    name="tilewright",
-    cls=usage.Program,
-    help=(
-        "Matrix multiplication from three loops to tensor cores: on CPUs, on GPUs, on a simulated GPU.\n\n"
-        f"Exit status: {listed()}. `run`, `profile`, `predict` and `check --fail-on never` exit with the program's own "
-        "status."
-    ),
-    epilog=_examples(
-        [
-            ("ladder", "from three loops to tensor cores, in one screen"),
-            ("check program.py", "find the defects of a program's kernels"),
-            ("COMMAND --help", "options and examples of a command"),
-            ("--install-completion", "install completion for the shell"),
-        ]
-    ),
-    no_args_is_help=True,
-    rich_markup_mode=None,  # plain text, like man pages: easy to search, copy and pipe
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
-)
-for _row in COMMANDS:
-    _more: dict[str, Any] = {"cls": usage.Command}
-    if _row.takes_a_program:
-        _more = {"cls": program.ProgramCommand, "context_settings": program.PASS_ON}
-    app.command(_row.name, short_help=_row.short, epilog=_row.epilog, **_more)(_row.function)
-
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from tilewright.show.report import console
         from tilewright.version import __version__
 
         console.plain(f"tilewright {__version__}")
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -244,7 +213,38 @@ def options(
     """Declare the options before a subcommand; their callbacks do the work."""
 
 
-@memo
-def program_command() -> Any:
-    """The commands as a callable, made once: that takes 20 ms."""
+def program_command(*names: str) -> Any:
+    """The commands as a callable; if the first name is a command's, that command alone, which takes less time."""
+    return _command_of(*(row for row in COMMANDS if [row.name] == list(names[:1])))
+
+
+@bounded(None)
+def _command_of(*rows: Command) -> Any:
+    app = typer.Typer(
+        name="tilewright",
+        cls=usage.Program,
+        help=(
+            "Matrix multiplication from three loops to tensor cores: on CPUs, on GPUs, on a simulated GPU.\n\n"
+            f"Exit status: {listed()}. `run`, `profile`, `predict` and `check --fail-on never` exit with the program's "
+            "own status."
+        ),
+        epilog=_examples(
+            [
+                ("ladder", "from three loops to tensor cores, in one screen"),
+                ("check program.py", "find the defects of a program's kernels"),
+                ("COMMAND --help", "options and examples of a command"),
+                ("--install-completion", "install completion for the shell"),
+            ]
+        ),
+        no_args_is_help=True,
+        rich_markup_mode=None,  # plain text, like man pages: easy to search, copy and pipe
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
+    )
+    app.callback()(_options)
+    for row in rows or COMMANDS:
+        more: dict[str, Any] = {"cls": usage.Command}
+        if row.takes_a_program:
+            more = {"cls": program.ProgramCommand, "context_settings": program.PASS_ON}
+        app.command(row.name, short_help=row.short, epilog=row.epilog, **more)(row.function)
     return get_command(app)

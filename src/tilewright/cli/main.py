@@ -36,13 +36,14 @@ def main() -> None:
 def _run() -> None:
     """Run the command line; leaves with its exit status."""
     try:
+        from tilewright.ground.garbage import uncollected
         from tilewright.ground.native.interrupts import none_lost
 
-        with none_lost():
+        with none_lost(), uncollected():
             from tilewright.cli.app import program_command
 
             with _warnings_shown():
-                program_command()()
+                program_command(*sys.argv[1:2])()
     except SystemExit as leave:
         if _is_of_ctrl_c(leave):
             _interrupted()

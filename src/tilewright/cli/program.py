@@ -48,6 +48,8 @@ class ProgramCommand(Command):
     `-m` and `-c` end the options, as they do for `python`.
     """
 
+    collects = False  # `follow` does it
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as any command does, but leave the arguments after the program alone."""
         at = max((option.stop for option in self._options(args)), default=0)

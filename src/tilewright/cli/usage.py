@@ -14,13 +14,39 @@ from tilewright.errors import ArgumentValueError, TilewrightError, near
 _HELP = "--help says what each does"
 
 
-class Command(TyperCommand):
+class _AsGiven:
+    """Reads an option as it came: as text, texts or a switch. Typer would import pydantic for this."""
+
+    @staticmethod
+    def coerce(value: Any, param: Any, ctx: Any) -> Any:
+        """The value of an option."""
+        return list(value or ()) if param.multiple or param.nargs == -1 else value
+
+
+class _WithOptions:
+    """A command whose options are texts and switches."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options, with Typer's own."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in found:
+            if getattr(getattr(one, "type_descriptor", None), "annotation", None) in (str, bool, list[str]):
+                vars(one)["_runtime_param"] = _AsGiven()
+        return found
+
+
+class Command(_WithOptions, TyperCommand):
     """A command, which shows its progress."""
 
+    collects = True
+
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command. One that runs a program has yet to import what runs it."""
+        from tilewright.ground import garbage
         from tilewright.show.report.status import progress
 
+        if self.collects:
+            garbage.collect()
         with progress(hint=self.hint(ctx.params)):
             return super().invoke(ctx)
 
@@ -29,7 +55,7 @@ class Command(TyperCommand):
         return "Ctrl-C stops it"
 
 
-class Program(TyperGroup):
+class Program(_WithOptions, TyperGroup):
     """The program: its commands' errors of use are ours."""
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:

@@ -13,6 +13,7 @@ from tilewright.frontends.programs.binary import is_cuda
 from tilewright.frontends.script import Ended, run_program
 from tilewright.frontends.session import simulated_gpu
 from tilewright.frontends.target import Target
+from tilewright.ground import garbage
 from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Observer
 
@@ -36,6 +37,7 @@ def follow(
     Returns and raises: as :func:`~tilewright.frontends.script.run_program`, or for a CUDA program as
     :func:`~tilewright.frontends.programs.following.run_followed`.
     """
+    garbage.collect()
     if is_cuda(target):
         from tilewright.frontends.programs.following import run_followed
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from tilewright.frontends.frontend import frontends, replacing
 from tilewright.frontends.libcuda.served import serve
+from tilewright.ground.garbage import uncollected
 from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.ground.native.replaced_names import Row, replaced
 from tilewright.simulate.device import internal_code
@@ -45,8 +46,9 @@ class Packages:
             load = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
-                load(module)
-                self.put(name)
+                with uncollected():
+                    load(module)
+                    self.put(name)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -1,4 +1,4 @@
-"""From PTX to LLVM text: the passes, in order."""
+"""From PTX to LLVM text: the passes, in order. The modules that emit text are not imported for cached translations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tilewright.errors import LaunchError, PtxError, TilewrightError, TranslatorError
 from tilewright.simulate.events import Instrument, Site
@@ -25,9 +26,9 @@ from tilewright.simulate.translate.lowering.calls import (
     frame_layout,
     with_frame,
 )
-from tilewright.simulate.translate.lowering.emit import emit_function
-from tilewright.simulate.translate.lowering.emitter import Emitter, register_bits
-from tilewright.simulate.translate.lowering.function import emit_called
+
+if TYPE_CHECKING:
+    from tilewright.simulate.translate.lowering.emitter import Emitter
 
 #: Fuel of a warp's turn in a kernel that spins on memory: little, so that the awaited warps run soon.
 SPIN_QUANTUM = 20_000
@@ -134,6 +135,9 @@ def _translate(
     host: HostVectors | None,
 ) -> Translation:
     """The passes, in order."""
+    from tilewright.simulate.translate.lowering.emit import emit_function
+    from tilewright.simulate.translate.lowering.function import emit_called
+
     function = module.functions.get(entry)
     if function is None or not function.is_entry:
         known = ", ".join(f.name for f in module.entries) or "none"
@@ -196,6 +200,8 @@ def _emitter(
     gives_way: bool = False,
 ) -> Emitter:
     """The graph and shapes of one function, ready to emit."""
+    from tilewright.simulate.translate.lowering.emitter import Emitter, register_bits
+
     with _reading(module, function.name):
         flow_graph = graph.build(function, module.path, gives_way=gives_way)
     webs.split(flow_graph)
