@@ -3,7 +3,7 @@
 Each program runs with empty caches (cold), and again (warm). The floor is a process that only imports what the program
 imports. With `--against`, another checkout takes turns with this one. Programs whose packages are missing are left out.
 
-    python benchmarks/first_second.py [--rounds 3] [--against CHECKOUT] [--json]
+    python benchmarks/first_second.py [--rounds 3] [--against CHECKOUT] [--only NAME] [--json]
 """
 
 from __future__ import annotations
@@ -36,6 +36,28 @@ y = torch.ones(10_000, device="cuda")
 out = torch.empty_like(x)
 add[(10,)](x, y, out, 10_000, BLOCK=1024)
 assert torch.equal(out.cpu(), torch.arange(10_000) + 1.0)
+"""
+TUNED = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"M": m, "N": n}, num_warps=w) for m, n in [(64, 64), (64, 128), (128, 128)]
+                  for w in (4, 8)], key=["size"])
+@triton.jit
+def matmul(a, b, c, size, M: tl.constexpr, N: tl.constexpr):
+    rows, columns = tl.program_id(0) * M + tl.arange(0, M), tl.program_id(1) * N + tl.arange(0, N)
+    k = tl.arange(0, 32)
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for start in range(0, size, 32):
+        left = tl.load(a + rows[:, None] * size + start + k[None, :])
+        total = tl.dot(left, tl.load(b + (start + k[:, None]) * size + columns[None, :]), total)
+    tl.store(c + rows[:, None] * size + columns[None, :], total.to(tl.float16))
+
+a = torch.ones(512, 512, device="cuda", dtype=torch.float16)
+c = torch.empty_like(a)
+matmul[lambda meta: (512 // meta["M"], 512 // meta["N"])](a, a, c, 512)
+assert torch.all(c == 512)
 """
 NUMBA = """
 import numpy as np
@@ -90,6 +112,7 @@ class Program:
 
 PROGRAMS = (
     Program("Triton", "run", "add.py", TRITON, ("torch", "triton.language")),
+    Program("Triton, six configurations", "run", "tuned.py", TUNED, ("torch", "triton.language")),
     Program("numba-cuda", "run", "double.py", NUMBA, ("numba.cuda",)),
     Program("numba-cuda", "check", "double.py", NUMBA, ("numba.cuda",)),
     Program("CUDA C++", "run", "twice.cu", CUDA, ()),
@@ -100,10 +123,12 @@ def main() -> None:
     parser = measuring.arguments(__doc__, optimised=False)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--against", type=Path, help="another checkout")
+    parser.add_argument("--only", default="", help="programs and commands whose name has this")
     options = parser.parse_args()
     checkouts = {"this": HERE} | ({"other": options.against.absolute()} if options.against else {})
     with tempfile.TemporaryDirectory() as folder:
-        found = [measured(one, checkouts, Path(folder), options.rounds) for one in PROGRAMS if one.here]
+        wanted = [one for one in PROGRAMS if one.here and options.only in f"{one.name} {one.command}"]
+        found = [measured(one, checkouts, Path(folder), options.rounds) for one in wanted]
     columns = ("program", "command", "checkout", "floor, s", "cold, s", "warm, s")
     rows = [
         (row["name"], row["command"], checkout, row["floor"].text(), f"{times['cold']:.2f}", times["warm"].text())
@@ -144,6 +169,7 @@ def seconds(words: list[str], checkout: Path, cache: Path) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     given = {"PYTHONPATH": str(checkout / "src"), "TILEWRIGHT_CACHE_DIR": str(cache / "ours")}
     environment = {**os.environ, **given, "TRITON_CACHE_DIR": str(cache / "triton")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # users have their modules compiled
     subprocess.run([sys.executable, "-W", "ignore", *words], env=environment, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -15,6 +15,7 @@ import pytest
 import tilewright as tw
 from tilewright.frontends.imported import observing
 from tilewright.frontends.triton.descriptors import parameters, tensor_map
+from tilewright.ground import progress
 from tilewright.observe.prediction.programs import Predictions
 from tilewright.simulate.device.gpu import SimulatedGpu
 
@@ -235,6 +236,25 @@ def test_the_autotuner_chooses_by_predicted_times(gpu: SimulatedGpu) -> None:
     doubled[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
     assert bool((out == 2).all())
     assert doubled.best_config.kwargs["BLOCK"] == 512  # the other one, with 32,768 blocks of one warp, is slower
+
+
+def test_the_autotuner_says_how_far_it_is(gpu: SimulatedGpu) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    class Watcher:
+        def started(self, work: progress.Activity) -> None:
+            seen.append((work.doing, work.what, work.parts, work.unit, work.done and work.done()))
+
+        def ended(self, work: progress.Activity) -> None:
+            seen.append((work.doing, "ended", work.done and work.done()))
+
+    x = torch.ones(1 << 15, device="cuda")
+    with progress.watched(Watcher()):
+        for _ in range(2):  # the second launch knows the best configuration
+            doubled[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, x, x.numel() - 7)
+    tuning = [one for one in seen if one[0] == "tuning"]
+    assert tuning == [("tuning", "doubled", 2, "configurations", 0), ("tuning", "ended", 2)]
+    assert seen.index(tuning[1]) < len(seen) - 1  # before the launch itself
 
 
 def test_do_bench_gives_a_predicted_time(gpu: SimulatedGpu, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from tilewright.frontends.triton.driver import KernelLauncher, Utilities
 from tilewright.ground.native import store
 from tilewright.ground.native.memo import memo
 from tilewright.ground.native.replaced_names import Row
+from tilewright.ground.progress import announced
 from tilewright.simulate.device.gpu import SimulatedGpu
 
 _SOURCE, _CHOICE = "triton.compiler.compiler", "triton.runtime.driver"
-_CACHE = "triton.runtime.cache"
+_CACHE, _TUNER = "triton.runtime.cache", "triton.runtime.autotuner"
 _DRIVER, _COMPILER = "triton.backends.nvidia.driver", "triton.backends.nvidia.compiler"
 
 
@@ -30,6 +32,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield _DRIVER, "CudaDriver.is_active", staticmethod(lambda: True)
     yield from _no_driver_yet()
     yield from (("triton.testing", name, _do_bench) for name in ("do_bench", "do_bench_cudagraph"))
+    yield from _tuning(importlib.import_module(_TUNER).Autotuner)
     yield _COMPILER, "CUDABackend.add_stages", _stages(importlib.import_module(_COMPILER).CUDABackend.add_stages)
     compiler = importlib.import_module(_SOURCE)
     yield _SOURCE, "ASTSource.hash", _by_file(compiler.ASTSource.hash)
@@ -44,6 +47,43 @@ def _do_bench(*given: Any, **named: Any) -> Any:
     from tilewright.frontends.benchmarks import do_bench
 
     return do_bench(*given, **named)
+
+
+def _tuning(tuner: Any) -> Iterator[Row]:
+    """Make Triton's autotuner announce how many of its configurations it has timed."""
+    run, prune, bench = tuner.run, tuner.prune_configs, tuner._bench
+    under_way: dict[Any, tuple[ExitStack, list[Any]]] = {}  # those that are not yet timed
+
+    @functools.wraps(run)
+    def running(one: Any, *arguments: Any, **named: Any) -> Any:
+        with ExitStack() as stack:
+            under_way[one] = stack, []
+            stack.callback(under_way.pop, one, None)
+            return run(one, *arguments, **named)
+
+    @functools.wraps(prune)
+    def pruned(one: Any, *arguments: Any, **named: Any) -> Any:
+        configs = prune(one, *arguments, **named)
+        if one in under_way and (most := len(configs)) > 1:
+            stack, left = under_way[one]
+            left += configs
+            name = getattr(one.base_fn, "__name__", "a kernel")
+            stack.enter_context(announced("tuning", name, most, "configurations", lambda: most - len(left)))
+        return configs
+
+    @functools.wraps(bench)
+    def timed(one: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            return bench(one, *arguments, **named)
+        finally:
+            stack, left = under_way.get(one, (None, [None, None]))
+            left.pop()
+            if stack is not None and not left:  # the launch in the best configuration is no part of it
+                stack.close()
+
+    yield _TUNER, "Autotuner.run", running
+    yield _TUNER, "Autotuner.prune_configs", pruned
+    yield _TUNER, "Autotuner._bench", timed
 
 
 def _no_driver_yet() -> Iterator[Row]:

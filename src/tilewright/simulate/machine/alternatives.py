@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -44,21 +45,44 @@ class Alternative:
     occupancy: Occupancy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Alternatives(Shown):
-    """A kernel's occupancy, and those after changes."""
+    """A kernel's occupancy, and those after changes, which are computed when they are first asked for."""
 
     gpu: Gpu
     demand: Demand  #: The kernel's own demand.
     occupancy: Occupancy  #: Its occupancy.
-    blocks: tuple[Alternative, ...]  #: For every whole number of warps in a block.
-    #: `registers`, `shared`: for each number of resident blocks, most blocks first, the most registers of a thread, and
-    #: the most bytes of shared memory of a block.
-    registers: tuple[Alternative, ...]
-    shared: tuple[Alternative, ...]
-    #: Changes that raise occupancy: the least reduction of registers and shared memory that allows one more block, and
-    #: the nearest of the block sizes with the highest occupancy. Empty if occupancy is full, or no change helps.
-    steps_up: tuple[Alternative, ...]
+
+    @functools.cached_property
+    def blocks(self) -> tuple[Alternative, ...]:
+        """For every whole number of warps in a block."""
+        sizes = range(WARP_LANES, self.gpu.launch.threads_per_block + 1, WARP_LANES)
+        return tuple(self._tried(block_threads=threads) for threads in sizes)
+
+    @functools.cached_property
+    def registers(self) -> tuple[Alternative, ...]:
+        """For each number of resident blocks, most blocks first, the most registers of a thread."""
+        return _plateaus(lambda n: self._tried(registers_per_thread=n), range(self.gpu.registers_per_thread + 1))
+
+    @functools.cached_property
+    def shared(self) -> tuple[Alternative, ...]:
+        """For each number of resident blocks, most blocks first, the most bytes of shared memory of a block."""
+        unit, reserved = self.gpu.shared_unit_bytes, self.gpu.shared_reserved_bytes
+        sizes = range(-reserved % unit, self.gpu.shared_per_block_optin_bytes + 1, unit)
+        return _plateaus(lambda n: self._tried(shared_bytes=n), sizes)
+
+    @functools.cached_property
+    def steps_up(self) -> tuple[Alternative, ...]:
+        """Changes that raise occupancy; empty if it is full, or no change helps.
+
+        They are the least reduction of registers and shared memory that allows one more block, and the nearest of the
+        block sizes with the highest occupancy.
+        """
+        return _steps_up(self)
+
+    def _tried(self, **changed: Any) -> Alternative:
+        other = replace(self.demand, **changed)
+        return Alternative(other, other.on(self.gpu))
 
 
 def alternatives(gpu: Gpu, demand: Demand) -> Alternatives:
@@ -84,20 +108,7 @@ def alternatives(gpu: Gpu, demand: Demand) -> Alternatives:
     >>> [(a.demand.block_threads, a.demand.registers_per_thread, a.occupancy.fraction) for a in found.steps_up]
     [(256, 32, 1.0)]
     """
-    now = demand.on(gpu)
-
-    def tried(**changed: Any) -> Alternative:
-        other = replace(demand, **changed)
-        return Alternative(other, other.on(gpu))
-
-    most = gpu.launch.threads_per_block
-    blocks = tuple(tried(block_threads=threads) for threads in range(WARP_LANES, most + 1, WARP_LANES))
-    registers = _plateaus(lambda n: tried(registers_per_thread=n), range(gpu.registers_per_thread + 1))
-    unit, reserved = gpu.shared_unit_bytes, gpu.shared_reserved_bytes
-    sizes = range(-reserved % unit, gpu.shared_per_block_optin_bytes + 1, unit)
-    shared = _plateaus(lambda n: tried(shared_bytes=n), sizes)
-    found = Alternatives(gpu, demand, now, blocks, registers, shared, ())
-    return replace(found, steps_up=_steps_up(found))
+    return Alternatives(gpu, demand, demand.on(gpu))
 
 
 def _plateaus(try_: Callable[[int], Alternative], sizes: range) -> tuple[Alternative, ...]:
