@@ -156,6 +156,7 @@ enum tw_bulk_bits {
 // The mbarriers of a block that are followed, and `who` in W of their bytes.
 enum tw_watching {
     TW_WATCHED_MAX = 64,
+    TW_PHASE_SHIFT = 32,  // of the number of a phase in the name of a place of orders.py
     TW_MBARRIER_WHO = 2045,
 };
 

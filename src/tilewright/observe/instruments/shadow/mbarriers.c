@@ -169,17 +169,32 @@ static void follow(const struct visit *me)
         tw_shadow_turn_there(me->launch, me->block, number_of(me));
 }
 
+// Notify orders.py that our warp arrives in a phase, or has seen it complete: an access of a place of that phase, of which
+// a relaxed one orders by the fences around it. `end` is the clock below which it releases what our warp did.
+static void notify(const struct visit *me, uint32_t does, uint32_t phase, uint64_t end)
+{
+    const bool tests = (does & TW_DOES) == TW_TESTS;
+    const uint64_t place = me->place | (uint64_t)(phase + 1) << TW_PHASE_SHIFT;
+    uint32_t how = TW_IS_STRONG | (tests ? TW_READS : TW_WRITES);
+    uint32_t orders = does & TW_RELAXED ? 0 : tests ? TW_ACQUIRES : TW_RELEASES;
+    uint32_t where = TW_IN_SHARED;
+    if (me->launch->order)
+        notify_order(me->launch, TW_ACCESS, me->slot->block, me->warp->index, place, how | orders | where, end - 1);
+}
+
 // Our lanes arrive. Of our warp they release what all its lanes did before `whole`, and all that they did themselves.
 static void arrive(const struct visit *me, uint32_t does)
 {
     struct tw_arrivals *now = &me->object->now;
     uint32_t w = me->warp->index;
     now->arrived.of[w] |= me->lanes;
+    bool all = (now->arrived.of[w] & me->warp->live) == me->warp->live;
+    uint32_t clock = (uint32_t)me->block->clocks[w].now + !(does & TW_RELAXED);
+    uint32_t most = all ? clock : (uint32_t)me->block->whole[w];
+    notify(me, does, me->object->phase, most);
     if (does & TW_RELAXED)
         return;
-    uint32_t clock = (uint32_t)++me->block->clocks[w].now;
-    bool all = (now->arrived.of[w] & me->warp->live) == me->warp->live;
-    uint32_t most = all ? clock : (uint32_t)me->block->whole[w];
+    me->block->clocks[w].now = clock;
     pass_on(arrivals(now), near_row(me->launch, me->block, w));
     if (me->launch->far_at)
         tw_shadow_hand_on(me->launch, me->slot, me->block, w, TW_NOW_ROW + number_of(me), 0);
@@ -246,6 +261,7 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
         object->awaited_lanes.of[w] = 0;
     object->awaited.of[w] = phase;
     object->awaited_lanes.of[w] |= me->lanes;
+    notify(me, does, phase - 1, me->block->clocks[w].now + 1);
     if (does & TW_RELAXED)
         return;
     acquire(me);
