@@ -10,9 +10,9 @@ SOURCE = r"""
 
 #define ARRIVE_RELAXED(bar) \
     asm volatile("mbarrier.arrive.relaxed.cta.shared.b64 _, [%0];" ::IN_SHARED(bar) : "memory")
-#define AWAIT_RELAXED(bar, parity)                                                                                  \
-    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.relaxed.cta.shared.b64 p, [%0], %1; @!p bra again; }" \
-                 ::IN_SHARED(bar), "r"(parity) : "memory")
+#define AWAIT_RELAXED(bar, parity)                                                                                     \
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.relaxed.cta.shared.b64 p, [%0], %1;"                 \
+                 " @!p bra again; }" ::IN_SHARED(bar), "r"(parity) : "memory")
 
 // Block 0 sets a flag; warp 0 of block 1 awaits it and arrives, and warp 1 awaits that, or reads at once.
 __global__ void handed_on(int *out, int waits) {

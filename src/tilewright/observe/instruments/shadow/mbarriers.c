@@ -169,8 +169,8 @@ static void follow(const struct visit *me)
         tw_shadow_turn_there(me->launch, me->block, number_of(me));
 }
 
-// Notify orders.py that our warp arrives in a phase, or has seen it complete: an access of a place of that phase, of which
-// a relaxed one orders by the fences around it. `end` is the clock below which it releases what our warp did.
+// Notify orders.py that our warp arrives in a phase, or has seen it complete: an access of a place of that phase, which
+// orders by the fences around it if it is relaxed. `end` is the clock below which it releases what our warp did.
 static void notify(const struct visit *me, uint32_t does, uint32_t phase, uint64_t end)
 {
     const bool tests = (does & TW_DOES) == TW_TESTS;
