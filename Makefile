@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick pythons newest constraints volume sanitize runtime numba frontends lint format docs examples bench release clean
+.PHONY: help run test quick pythons newest constraints volume sanitize runtime numba frontends variants lint format docs examples bench release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ numba: $(STAMP)  ## numba-cuda's own tests on the simulated GPU, compared with t
 
 frontends:  ## Tests of torch, Triton, CuPy, CuTe and JAX, in a fresh environment without and with numba-cuda
 	@$(PYTHON) .ci/frontends.py tested $(PYTHONS)
+
+variants: $(STAMP)  ## Kernels of the findings' corpus in other words: check still finds every defect, and nothing else
+	@$(BIN)/python tests/findings/variants.py
 
 lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict, and warnings of long files and functions
 	@$(BIN)/python .ci/sizes.py
