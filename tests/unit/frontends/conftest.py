@@ -18,6 +18,7 @@ _WITHOUT_NUMBA = (
     "test_triton_cuda.py",
     "test_cupy.py",
     "test_cupy_products.py",
+    "test_cublas_oracle.py",
     "test_cute_cuda.py",
 )
 _HAS_NUMBA = importlib.util.find_spec("numba_cuda") is not None

@@ -163,4 +163,4 @@ def rotg(call: Operands) -> None:
     call.give("c", cosine)
     call.give("s", sine)
     if not np.iscomplexobj(a):
-        call.give("b", sine if abs(a) > abs(b) else one / cosine if cosine else one * bool(size))
+        call.give("b", sine if abs(a) > abs(b) or not size else one / cosine if cosine else one)

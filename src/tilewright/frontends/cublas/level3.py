@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.frontends.cublas.operands import Operands
+from tilewright.frontends.cublas.operands import Operands, RefusedCall
 from tilewright.frontends.cublas.products import multiply
 from tilewright.frontends.cublas.storage import is_upper, multiplied, solved, triangle, triangular, update, whole
 from tilewright.frontends.host_arrays import Array, read, write
@@ -128,7 +128,9 @@ def geam(call: Operands) -> None:
     target, values = call.matrix("C", m, n), np.zeros((m, n), call.dtype())
     for name, number in (("A", "alpha"), ("B", "beta")):
         factor, operation = call.number(number), call[f"trans{name.lower()}"]
-        call.leading(f"ld{name.lower()}", n if operation else m)
+        leading = call.leading(f"ld{name.lower()}", n if operation else m)
+        if call[name] == call["C"] and target.size and (operation or leading != call["ldc"]):
+            raise RefusedCall("INVALID_VALUE", f"C in place of {name} needs {name} as it is, and `ldc` to be its own")
         if factor and target.size:
             values = values + factor * call.operand(name, m, n, operation)
     write(call.gpu, target, values)

@@ -32,10 +32,20 @@ _NUMBERS: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 #: Types of sums, by how the name of a `cublasComputeType_t` begins.
 _SUMS: Mapping[str, str] = MappingProxyType({"16F": "float16", "32F": "float32", "64F": "float64", "32I": "int32"})
+#: Types of A and B, and of C, that products have, by the type of sums.
+_PRODUCTS: Mapping[str, str] = MappingProxyType(
+    {
+        "float16": "float16 float16", "int32": "int8 int32", "float64": "float64 float64, complex128 complex128",
+        "float32": "bfloat16 bfloat16, float16 float16, int8 float32, bfloat16 float32, float16 float32, "
+                   "float32 float32, complex64 complex64",
+    }
+)  # fmt: skip
 #: The values of parameters that are enumerations.
 _CHOICES: Mapping[str, int] = MappingProxyType(
     dict.fromkeys(("trans", "transa", "transb"), 3) | dict.fromkeys(("uplo", "side", "diag"), 2)
 )
+#: Addresses of numbers, which every call reads or writes.
+_NEEDED = ("alpha", "beta", "result", "a", "b", "c", "s", "param")
 _COUNTS = ("m", "n", "k", "kl", "ku", "batchCount")
 #: Values of a `cublasOperation_t` and of a `cublasFillMode_t`.
 CONJUGATED, UPPER = 2, 1
@@ -71,17 +81,19 @@ class Operands:
         return int(self.given[name])
 
     def check(self) -> None:
-        """Refuse counts and enumerations that no call has.
+        """Refuse counts, enumerations, addresses and types that no call has.
 
         Raises RefusedCall: there is one.
         """
         for name, value in self.given.items():
-            if name in _COUNTS and value < 0:
+            if name in _COUNTS and value < 0 and (name != "n" or not self.given.keys().isdisjoint(("m", "uplo"))):
                 raise RefusedCall("INVALID_VALUE", f"`{name}` must be at least 0 (got {value})")
             if name in _CHOICES and not 0 <= value < _CHOICES[name]:
                 raise RefusedCall("INVALID_VALUE", f"`{name}` must be from 0 to {_CHOICES[name] - 1} (got {value})")
-            if name in ("alpha", "beta", "result") and not value:
+            if name in _NEEDED and not value:
                 raise RefusedCall("INVALID_VALUE", f"`{name}` must be an address (got 0)")
+        if "Atype" in self.given:
+            self._sums()
 
     def dtype(self, name: str = "") -> np.dtype[Any]:
         """The type of the elements: that of the function, or the one that a parameter names.
@@ -161,19 +173,18 @@ class Operands:
 
     def _sums(self) -> np.dtype[Any]:
         """The type that `computeType` names: CUDA 10, and CuPy, give a `cudaDataType`."""
-        given = self["computeType"]
+        given = self.given.get("computeType", COMPUTE_TYPES["32F"])
         name = next((_SUMS[name[:3]] for name, number in COMPUTE_TYPES.items() if number == given), "")
         name = name or _DATA_TYPES.get(given, "")
-        if not name:
-            raise RefusedCall("NOT_SUPPORTED", f"`computeType` must be one of products (got {given})")
-        sums, types = element(name).numpy, [self.dtype(f"{one}type") for one in "ABC"]
-        if types[2].kind == "c":
-            return np.dtype("complex128" if sums in (np.float64, np.complex128) else "complex64")
-        if (sums.kind == "i") != all(one.kind in "iu" for one in types):
+        name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
+        a, b, c = (_DATA_TYPES.get(self[f"{one}type"], "") for one in "ABC")
+        if a != b or f"{a} {c}" not in _PRODUCTS.get(name, "").split(", "):
             raise RefusedCall(
-                "NOT_SUPPORTED", f"`computeType` {name} is not for operands of {', '.join(map(str, types))}"
+                "NOT_SUPPORTED",
+                f"types of A, B and C must be in cuBLAS's table for sums of `computeType` (got "
+                f"{', '.join(one or 'another type' for one in (a, b, c))} with sums of {name or given})",
             )
-        return sums
+        return np.dtype(c if c.startswith("complex") else name)
 
     def keep(self) -> None:
         """Read the numbers of the host, which it may change after the call."""
