@@ -1,7 +1,8 @@
 """TW204: registers that no path sets before they are read; and loads whose values are used as numbers.
 
-A copy alone is no use: compilers copy a variable before it is set wherever that costs nothing. A result counts as set
-as soon as one path can set it, so a reported register is set on no path.
+A copy alone is no use: compilers copy a variable before it is set wherever that costs nothing. Nor is a conversion of
+two numbers to one register, of which a tile of few elements may have one only. A result counts as set as soon as one
+path can set it, so a reported register is set on no path.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def _used(op: Op) -> tuple[str, ...]:
 
 
 def _passes(op: Op) -> bool:
-    return op.form.row.role in _PASSING
+    packs = op.form.row.role is Role.CONVERT and len(op.sources) > 1
+    return packs or op.form.row.role in _PASSING
 
 
 def speculated(values: Values, ptx_line: int) -> bool:
@@ -150,8 +152,9 @@ def _counts(op: Op) -> bool:
 def _is_same(op: Op, name: str) -> bool:
     """Whether an instruction passes a register on, as it is or as a wider integer."""
     if op.form.row.role is Role.CONVERT:
-        to, of = (int(part[1:]) for part in op.instruction.name.split(".")[-2:])
-        return to >= of
+        types = op.instruction.name.split(".")[-2:]
+        to, of = (int(part[1:]) if _INTEGER.fullmatch(part) else 0 for part in types)
+        return to >= of > 0
     given = [one for one in op.sources if one == tree.Register(name)]
     return op.form.row.role in (Role.COPY, Role.CHOOSE) and bool(given)
 

@@ -53,6 +53,9 @@ st.global.f32 [%rd1], %f1; ret; }}"""
         ("setp.eq.u32 %p1, %r1, 0;\nselp.b32 %r2, %r1, %r3, %p1;\n" + STORE, []),
         ("mov.b64 %rd3, {%r1, %r3};\ncvt.u32.u64 %r2, %rd3;\n" + STORE, []),
         ("mov.b64 %rd3, {%r3, %r3};\ncvt.u32.u64 %r2, %rd3;\n" + STORE, [(2, ["%rd3"])]),
+        # one number of two that a conversion packs
+        ("mov.f32 %f2, 0f00000000;\ncvt.rn.f16x2.f32 %r2, %f1, %f2;\n" + STORE, []),
+        ("cvt.rn.f16x2.f32 %r2, %f1, %f2;\n" + STORE, [(2, ["%r2"])]),
         # set later, with no path back
         ("add.s32 %r2, %r3, 1;\nmov.u32 %r3, 7;\n" + STORE, [(1, ["%r3"])]),
         # never reached
@@ -64,3 +67,14 @@ st.global.f32 [%rd1], %f1; ret; }}"""
 )  # fmt: skip
 def test_a_use_is_found_where_no_path_sets_the_register(body: str, wanted: list[tuple[int, list[str]]]) -> None:
     assert found(body) == wanted
+
+
+@pytest.mark.parametrize(("name", "lines"), [("f16x2.e4m3x2", []), ("f32.u16", [4])])
+def test_packed_numbers_are_none(name: str, lines: list[int]) -> None:
+    text = f""".version 8.0 .target sm_90 .address_size 64
+.visible .entry k(.param .u64 x) {{ .reg .b16 %h; .reg .b32 %r; .reg .b64 %d;
+ld.param.u64 %d, [x];
+ld.shared.u16 %h, [0];
+cvt.rn.{name} %r, %h;
+st.global.u32 [%d], %r; ret; }}"""
+    assert [line for line in unset.whole(of_kernel(text, "k"), {}) if line > 3] == lines
