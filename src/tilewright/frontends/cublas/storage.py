@@ -7,6 +7,7 @@ Source: cuBLAS, "Level-2 Function Reference"; BLAS, "Storage of matrices".
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,32 +21,36 @@ Columns = Iterator[tuple[int, slice, Array]]
 
 
 def triangle(call: Operands, name: str, n: int) -> Columns:
-    """The columns of a triangle of an n x n matrix: number, rows, and elements in memory."""
+    """The columns of a triangle of an n x n matrix, which is refused at once if it is not in memory."""
     stored = call.matrix(name, n, n)
-    for at in range(n):
-        rows = slice(0, at + 1) if call["uplo"] == UPPER else slice(at, n)
-        yield at, rows, stored[rows, at]
+    return ((at, rows, stored[rows, at]) for at, rows in _places(call, n))
 
 
 def packed(call: Operands, n: int) -> Columns:
-    """The columns of a packed triangle."""
-    kind = call.dtype()
-    stored = array_at(call.gpu, call["AP"], kind, (n * (n + 1) // 2,))
-    start = 0
-    for at in range(n):
-        rows = slice(0, at + 1) if call["uplo"] == UPPER else slice(at, n)
-        yield at, rows, stored[start : start + rows.stop - rows.start]
-        start += rows.stop - rows.start
+    """The columns of a packed triangle, one behind the other."""
+    stored = array_at(call.gpu, call["AP"], call.dtype(), (n * (n + 1) // 2,))
+    ends = itertools.accumulate(rows.stop - rows.start for _, rows in _places(call, n))
+    return (
+        (at, rows, stored[end - rows.stop + rows.start : end])
+        for (at, rows), end in zip(_places(call, n), ends, strict=True)
+    )
+
+
+def _places(call: Operands, n: int) -> Iterator[tuple[int, slice]]:
+    """The columns of a triangle, with the rows of each."""
+    return ((at, slice(0, at + 1) if call["uplo"] == UPPER else slice(at, n)) for at in range(n))
 
 
 def band(call: Operands, rows: int, columns: int, below: int, above: int) -> Columns:
     """The columns of a band: element (i, j) is in row above + i - j of column j."""
     leading = call.leading("lda", below + above + 1)
     stored = call.at(call["A"], below + above + 1, columns, leading, call.dtype())
-    for at in range(columns):
-        first, last = max(0, at - above), min(rows, at + below + 1)
-        if first < last:
-            yield at, slice(first, last), stored[above + first - at : above + last - at, at]
+    places = ((at, max(0, at - above), min(rows, at + below + 1)) for at in range(columns))
+    return (
+        (at, slice(first, last), stored[above + first - at : above + last - at, at])
+        for at, first, last in places
+        if first < last
+    )
 
 
 def bands(call: Operands) -> Columns:
