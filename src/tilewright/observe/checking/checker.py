@@ -270,7 +270,7 @@ class Checks(Observer):
         key = (launch.program.ptx, launch.program.entry, tuple(map(str, dtypes)))
         read = values_of(launch)
         self._lacking = launches.fewer_dimensions(launch) if read is not None else []
-        self._misfits = [*passed.findings(launch)]
+        self._misfits = passed.findings(launch, launch.passed) if launch.passed is not None else []
         self._found += self._misfits
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
@@ -279,7 +279,7 @@ class Checks(Observer):
             file = launch.program.definition[0]
             found = _of_text(*key[:2], launch.name, file, tuple(dtypes))
             self._found += self._of_launch(found, launch, read)
-            self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch)
+            self._lost[key[:2]] = [] if reach.has_result(*key[:2]) else reach.without_result(launch)
         if alone is not None:
             self._schedules.begin(launch, self._states, alone.memory_bytes)
         if alone is not None and launch.name in self._waiting:
@@ -366,7 +366,7 @@ class Checks(Observer):
         return isinstance(error, LaunchError) and bool(self._refused(launch))
 
     def _of_launch(self, found: Sequence[Finding], launch: Launch, read: Values | None) -> list[Finding]:
-        return launches.of_launch(found, launch, read, self._states.is_freed)
+        return launches.of_launch(found, launch, read, self._states.is_freed) if found else []
 
     def _refused(self, launch: Launch) -> list[Finding]:
         return launches.of_refused(launch, self._gpu)
@@ -377,7 +377,7 @@ class Checks(Observer):
             rows = getattr(result, "findings", result)
             if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
                 yield from self._of_launch([row for row in rows if not _loaded_ahead(row, read)], launch, read)
-        if read is not None and "wraparound" in results:
+        if read is not None and results.get("wraparound"):
             signs = _signs(launch.program.ptx, launch.program.entry)
             found = indices.findings(read, launch.name, results["wraparound"], signs)
             yield from self._of_launch(found, launch, read)

@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.observe.checking import launches, signatures
 from tilewright.observe.checking.signatures import Declared
 from tilewright.observe.instruments.findings import Finding
-from tilewright.simulate.observer import Launch, Passed
+from tilewright.simulate.observer import Launch, Passed, PassedArguments
 from tilewright.simulate.programs.listing import Parameter
 from tilewright.simulate.programs.mangling import CType, parameter_types
 
@@ -26,25 +26,24 @@ _UNKNOWN = CType("")
 _FLOATS = {4: "float", 8: "double"}
 
 
-def findings(launch: Launch) -> list[Finding]:
-    """The arguments of a launch that do not fit; none if it has the kernel's types."""
-    if launch.passed is None:
-        return []
-    given, parameters = launch.passed.arguments, launch.program.parameters
+def findings(launch: Launch, passed: PassedArguments) -> list[Finding]:
+    """The arguments of a launch that do not fit."""
+    given, parameters = passed.arguments, launch.program.parameters
     if len(given) != len(parameters):
         return [launches.at(launch, "TW511", how="count", wanted=len(parameters), got=len(given))]
     found = []
-    for at, (one, parameter, declared) in enumerate(zip(given, parameters, _declared(launch), strict=True)):
+    for at, (one, parameter, declared) in enumerate(
+        zip(given, parameters, _declared(launch, passed.source), strict=True)
+    ):
         for details in _wrong(one, parameter, declared.type):
             details |= {"parameter": f"`{declared.name}`" if declared.name else str(at)}
             found.append(launches.at(launch, "TW511", type=_spoken(parameter, declared.type), **details))
     return found
 
 
-def _declared(launch: Launch) -> list[Declared]:
+def _declared(launch: Launch, source: str) -> list[Declared]:
     """What is known of each parameter."""
     program, count = launch.program, len(launch.program.parameters)
-    source = launch.passed.source if launch.passed is not None else ""
     known = signatures.of_program(program) or signatures.declared(source, program.name)
     known = known if len(known) == count else (Declared("", _UNKNOWN),) * count
     types = parameter_types(program.entry)

@@ -13,7 +13,8 @@ import pytest
 import tilewright as tw
 from tilewright.frontends.passed import passed
 from tilewright.observe.checking import signatures
-from tilewright.observe.checking.passed import findings
+from tilewright.observe.checking.passed import findings as of_arguments
+from tilewright.observe.instruments.findings import Finding
 from tilewright.programs import Program
 from tilewright.simulate.observer import Launch, PassedArguments
 
@@ -29,6 +30,12 @@ class Array:
 
     def __init__(self, dtype: str) -> None:
         self.__cuda_array_interface__ = {"typestr": dtype, "shape": (8,), "data": (0, False), "version": 3}
+
+
+def findings(one: Launch) -> list[Finding]:
+    """The arguments of a launch that do not fit."""
+    assert one.passed is not None
+    return of_arguments(one, one.passed)
 
 
 def launch(source: str, *arguments: Any) -> Launch:

@@ -261,7 +261,7 @@ class MemoryCheck(Instrument):
         warps = -(-facts.block[0] * facts.block[1] * facts.block[2] // 32)
         self._facts = facts
         self._table = records.empty()
-        self._orders = orders.Orders(math.prod(facts.grid), scoped=self._scoped)
+        self._orders = orders.Orders(math.prod(facts.grid), scoped=self._scoped) if self.orders else None
         cells = facts.global_bytes // self.cell_bytes + 8
         # one mapping for all: only whole large pages can be used
         ends = [8 * cells, 16 * cells, 24 * cells, 28 * cells if self._waits_for_some and warps > 1 else 24 * cells]
@@ -285,7 +285,7 @@ class MemoryCheck(Instrument):
             "stored": self._cells[2].ctypes.data,
             "lists": self._cells[3].ctypes.data if self._cells[3].size else 0,
             "quiet": self._cells[4].ctypes.data,
-            "order": facts.callback(self._orders.call, orders.ARGUMENTS, 0) if self.orders else 0,
+            "order": facts.callback(self._orders.call, orders.ARGUMENTS, 0) if self._orders else 0,
             "shared_reads": BLOCK_BYTES + shared.nbytes,
             "local_states": BLOCK_BYTES + 2 * shared.nbytes,
             "local_bytes": facts.layout.local_bytes if local.size else 0,
@@ -350,7 +350,7 @@ class MemoryCheck(Instrument):
         found += [waits.finding_of(one, self._awaited[0], sites, self._facts, self._kernel) for one in self._awaited[1]]
         counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}
         sentences = tuple(text.format(n) for text, n in counts.items() if n)
-        return MemoryResult(tuple(settled(found)), sentences, self._orders.contested or not self.orders)
+        return MemoryResult(tuple(settled(found)), sentences, self._orders is None or self._orders.contested)
 
 
 @functools.lru_cache(maxsize=256)
