@@ -26,7 +26,7 @@ def objects(count, out):
 
 @cuda.jit
 def copies(x, count, out):
-    tile = cuda.shared.array((32, 300), np.float32)
+    tile = cuda.shared.array((4, 300), np.float32)  # small: larger arrays have room for more copies
     t = cuda.threadIdx.x
     for i in range(count):
         cp_async_ca_4(tile[t], i, x, i)
@@ -44,7 +44,7 @@ def copies(x, count, out):
             MOST_MBARRIERS,
             "uses of mbarriers were not followed: of a block's mbarriers the first 64 are",
         ),
-        (copies, 32, (np.ones(300, np.float32),), MOST_COPIES, "asynchronous copies were not followed"),
+        (copies, 4, (np.ones(300, np.float32),), MOST_COPIES, "asynchronous copies were not followed"),
     ],
 )
 def test_accesses_that_are_not_followed_are_reported(kernel, block, arguments, most, sentence, recwarn):
