@@ -126,7 +126,8 @@ def _without_parts(options: Sequence[str]) -> list[str]:
 
 
 def _command(nvcc: str, source: Path, gpu: Gpu, toolkit: Toolkit, options: Sequence[str]) -> list[str]:
-    given = [str(source.absolute()), f"-arch={architecture(gpu)}", "-ccbin", compiler()]
+    target = architecture(gpu)
+    given = [str(source.absolute()), f"-gencode=arch={target},code={target}", "-ccbin", compiler()]
     return [nvcc, *given, *toolkit.defines, *_HEADERS, *options]
 
 

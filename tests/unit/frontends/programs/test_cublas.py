@@ -76,6 +76,15 @@ void run(int size) {
     assert (ended.returncode, ended.stdout) == (0, "7 -3\n"), ended.stderr
 
 
+def test_a_ladder_of_kernels_is_judged_by_cublas_and_has_its_tensor_cores() -> None:
+    """nvcc 13.5 compiles `-arch=compute_90a` for compute_90 too, which has no warp groups' products."""
+    sources = [str(HERE / name) for name in ("ladder.cu", "ladder_rungs.cu")]
+    words = [f"-I{HERE}", "-O3", "-DNDEBUG", "-w", "--expt-relaxed-constexpr", "-Xcompiler=-fPIE", "-arch=sm_90a"]
+    ran = tilewright("run", "--gpu", "h100", *sources, *words, "-lcublas", "-lcuda", "0", "1", "2")
+    rungs = [f"rung {rung}: cudaSuccess, 0 wrong, timed 1\n" for rung in range(3)]
+    assert (ran.returncode, ran.stdout) == (0, "".join(rungs)), ran.stderr
+
+
 def test_the_header_is_what_the_table_makes() -> None:
     written = HERE.parents[3] / "src/tilewright/frontends/programs/include/cublas_v2.h"
     assert written.read_text() == header.text(), "run: python -m tilewright.frontends.cublas.header > that file"
