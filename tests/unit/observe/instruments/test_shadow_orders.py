@@ -70,10 +70,10 @@ class Model:
             if here in self.releases:
                 self.released[at] = np.maximum(self.released.get(at, self.nothing), self.releases[here])
         else:
-            at = block, a, b
-            self.knows[here] = np.maximum(self.knows[here], self.joined.get(at, self.nothing))
-            if at in self.released:
-                self.releases[here] = np.maximum(self.releases.get(here, self.nothing), self.released[at])
+            for at in [(block, a, number) for number in range(b, 100)]:
+                self.knows[here] = np.maximum(self.knows[here], self.joined.get(at, self.nothing))
+                if at in self.released:
+                    self.releases[here] = np.maximum(self.releases.get(here, self.nothing), self.released[at])
         return False
 
 

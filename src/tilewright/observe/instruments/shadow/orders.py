@@ -111,7 +111,8 @@ class Orders:
         self._knows: dict[tuple[int, int], _Account] = defaultdict(lambda: nothing)
         self._releases: dict[tuple[bool, tuple[int, int]], _Account] = {}
         self._places: dict[tuple[int, ...], _Version] = {}
-        self._rounds: dict[tuple[int, int, int], _Round] = defaultdict(_Round)  # by block, barrier and number
+        # by block and barrier, then by number
+        self._rounds: dict[tuple[int, int], dict[int, _Round]] = defaultdict(lambda: defaultdict(_Round))
         self._ended: dict[int, _Account] = {}  # what the block's warps knew that have ended
         self._seen: dict[tuple[int, int], dict[tuple[int, ...], _Read]] = defaultdict(dict)
         # what a warp has read and no fence has acquired
@@ -141,11 +142,11 @@ class Orders:
             elif what == CLUSTER_LEFT:
                 self._know(here, self._places.get((a, _CLUSTERS)))
             elif what == BARRIER_ARRIVED:
-                self._arrive(here, self._rounds[number, a, b >> 2], c, of_all=bool(b & 2), waits=bool(b & 1))
+                self._arrive(here, self._rounds[number, a][b >> 2], c, of_all=bool(b & 2), waits=bool(b & 1))
             elif what == ENDED:
                 self._hand_on(self._ended, number, self._all_of(here, c + 1))
             else:
-                self._leave(here, (number, a, b))
+                self._leave(here, a, b)
         return 0
 
     def _arrive(self, here: tuple[int, int], at: _Round, clock: int, *, of_all: bool, waits: bool) -> None:
@@ -160,21 +161,27 @@ class Orders:
             if (near, here) in self._pending:
                 self._await_fence(at.handed, near, self._pending[near, here])
 
-    def _leave(self, here: tuple[int, int], number: tuple[int, int, int]) -> None:
-        """A warp goes on behind a round of a barrier, which the last one that waited forgets."""
-        at = self._rounds[number]
-        if at.of_all and at.account and here[0] in self._ended:  # those that have ended count as arrived
-            at.account = self._both(at.account, self._ended[here[0]])
-        at.of_all = False  # the first that leaves ends the round
-        if at.account:
-            self._knows[here] = self._both(self._knows[here], at.account)
-        for near, released in at.released.items():
-            self._hand_on(self._releases, (near, here), released)
-        for near, version in at.handed.items():
-            self._await_fence(self._pending, (near, here), version)
-        at.waiting -= 1
-        if at.waiting <= 0:
-            del self._rounds[number]
+    def _leave(self, here: tuple[int, int], barrier: int, number: int) -> None:
+        """A warp goes on behind a round of a barrier, which the last one that waited forgets.
+
+        Lanes of a warp that come late count as arrived in the next round, so what arrived there already counts too.
+        """
+        rounds = self._rounds[here[0], barrier]
+        mine = rounds.get(number)
+        if mine and mine.account and mine.of_all and here[0] in self._ended:  # those that have ended count as arrived
+            mine.account = self._both(mine.account, self._ended[here[0]])
+        for at in [rounds[one] for one in sorted(rounds) if one >= number]:
+            if at.account:
+                self._knows[here] = self._both(self._knows[here], at.account)
+            for near, released in at.released.items():
+                self._hand_on(self._releases, (near, here), released)
+            for near, version in at.handed.items():
+                self._await_fence(self._pending, (near, here), version)
+        if mine:
+            mine.of_all = False  # the first that leaves ends the round
+            mine.waiting -= 1
+            if mine.waiting <= 0:
+                del rounds[number]
 
     def _ordered(self, here: tuple[int, int], block: int, who: int, clock: int) -> bool:
         own, every = self._knows[here]
