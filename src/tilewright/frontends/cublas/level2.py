@@ -30,10 +30,14 @@ from tilewright.frontends.host_arrays import Array, read, write
 
 
 def _steps(call: Operands) -> None:
-    """Refuse increments of 0."""
+    """Refuse increments of 0, and columns that are too near to each other."""
     for name in ("incx", "incy"):
         if call.given.get(name, 1) == 0:
             raise RefusedCall("INVALID_VALUE", f"`{name}` must not be 0")
+    given = call.given
+    if "lda" in given:
+        band = given["kl"] + given["ku"] + 1 if "kl" in given else given["k"] + 1 if "k" in given else 0
+        call.leading("lda", band or given.get("m", given["n"]))
 
 
 # -- products with vectors --------------------------------------------------------------------------------------
@@ -42,7 +46,6 @@ def _steps(call: Operands) -> None:
 def gemv(call: Operands) -> None:
     """Y = alpha op(A) x + beta y."""
     rows, columns = (call["n"], call["m"]) if call["trans"] else (call["m"], call["n"])
-    call.leading("lda", call["m"])
     _times(call, lambda: call.operand("A", rows, columns, call["trans"]), rows, columns)
 
 

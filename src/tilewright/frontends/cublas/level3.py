@@ -102,6 +102,7 @@ def _rank_k(call: Operands, *, hermitian: bool, both: bool) -> None:
     n, k, operation = call["n"], call["k"], call["trans"]
     columns, alpha, beta = triangle(call, "C", n), call.number("alpha"), call.number("beta")
     names = ("A", "B") if "B" in call.given else ("A", "A")
+    call.leading("ldc", n)
     for name in names:
         call.leading(f"ld{name.lower()}", k if operation else n)
     change = np.zeros((n, n), call.dtype())
