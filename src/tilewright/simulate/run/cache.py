@@ -26,7 +26,7 @@ def store(folder: Path | None, key: str, translation: Translation, code: bytes) 
 
 #: Fields of a translation that JSON keeps as they are.
 _PLAIN_FIELDS = tuple(
-    "symbol warp_bytes points spins waits_for_blocks waits_in_calls prints slowness "
+    "symbol warp_bytes points spins waits_for_blocks waits_in_calls prints addresses_params slowness "
     "counter_rows tallies multiples digest parts".split()
 )
 

@@ -1,66 +1,15 @@
-"""The host threads of a launch: their order of blocks, and the instructions that each may run."""
+"""The host threads of a launch, and the instructions that each may run."""
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from tilewright.simulate import state
 from tilewright.simulate.launch_request import UNLIMITED
-from tilewright.simulate.observer import Part
 from tilewright.simulate.run import traps
-from tilewright.simulate.run.resident import Resident
-
-#: Seeds of orders that are not random.
-ASCENDING, DESCENDING, IN_TURN = 0, 1, 2
-#: Of so many strong accesses, how many a warp gives way before; see `tw_gives_way`.
-_ALL_WAYS = 256
-
-
-class Order(NamedTuple):
-    """The order of a launch's clusters and of a block's warps, by a seed.
-
-    The first seeds are the orders that differ most. Without a seed, and with 0, clusters and warps ascend; with 1 they
-    descend; with 2 they ascend, and a warp gives way to the others before each of its strong accesses, so that those of
-    two warps come in turn. Other seeds are random.
-    """
-
-    factor: int  #: The i-th cluster to run is (i * factor + shift) modulo their number.
-    shift: int
-    warps: Any  #: A permutation of a block's warps.
-    ways: int = 0  #: How often, of 256 times, a warp gives way before a strong access,
-    drawn: int = 0  #: and the seed of the random numbers that say when.
-
-
-def order_of(clusters: int, warps: int, seed: int | None, part: Part | None) -> Order:
-    """The order of a launch.
-
-    A factor that is coprime to the number makes every cluster come once, whatever the grid's size; no product exceeds
-    64 bits.
-
-    >>> [[(i * one.factor + one.shift) % 5 for i in range(5)] for one in (order_of(5, 1, n, None) for n in (0, 1, 2))]
-    [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 1, 2, 3, 4]]
-    """
-    ascending = np.arange(warps, dtype=np.int32)
-    if part is not None:  # it is at the end of the order
-        return Order(part.step, (part.first - (clusters - part.count) * part.step) % clusters, ascending)
-    if seed in (None, ASCENDING, IN_TURN):
-        return Order(1, 0, ascending, _ALL_WAYS * (seed == IN_TURN))
-    most = max(1, min(clusters, ((1 << 64) - clusters) // clusters))
-    if seed == DESCENDING and clusters <= most:
-        return Order(max(1, clusters - 1), clusters - 1, ascending[::-1].copy())
-    random = np.random.default_rng(seed)
-    shift = int(random.integers(clusters))
-    factor = int(random.integers(1, most, endpoint=True))
-    while math.gcd(factor, clusters) != 1:
-        factor -= 1
-    order = random.permutation(ascending).astype(np.int32)
-    return Order(factor, shift, order, _ALL_WAYS >> int(random.integers(4)), int(random.integers(1 << 62)))
-
+from tilewright.simulate.run.resident import Seat
 
 #: Portions of a limit for each host thread.
 _PORTIONS = 16
@@ -158,15 +107,24 @@ _QUANTUM, _PAUSE_AT, _INSTRUCTION_LIMIT = (state.CONTEXT[x] // 8 for x in ("quan
 
 
 class Shift:
-    """The state of one host thread: context record, clusters in progress, part of the budget, print buffer."""
+    """The state of one host thread: context record, clusters in progress, part of the budget, print buffer.
 
-    def __init__(self, context: Any, first: Resident, share: Share, quantum: int, printed: Any) -> None:
-        self.context, self.share, self.printed = context, share, printed
-        self.first = first
-        self.slots = [first]
+    `code` is that of a first turn, which `turn` then gives first.
+    """
+
+    def __init__(self, seat: Seat, share: Share, quantum: int, printed: Any, code: int | None) -> None:
+        self.context, self.share, self.printed = seat.record, share, printed
+        self.slots = [seat.memory]
         self.current = 0
+        self._address = seat.address
+        self._code = code
         self._quantum = quantum
         self._pause_at = UNLIMITED
+
+    def turn(self, run: Callable[[int, int], int]) -> int:
+        """Run blocks until something must be decided; returns the code that says what."""
+        code, self._code = self._code, None
+        return run(self._address, self.slots[self.current].address) if code is None else code
 
     def pause_after(self, instructions: int | None) -> Shift:
         """Pause soon after `instructions` instructions; None: never."""

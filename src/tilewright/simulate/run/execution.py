@@ -4,42 +4,33 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import threading
 import time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.errors import KernelError, OutOfMemoryError
 from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.ground.native.pages import stack_bytes
 from tilewright.ground.settings import host_threads
 from tilewright.simulate import state
-from tilewright.simulate.code import LANES
 from tilewright.simulate.events import Facts
 from tilewright.simulate.launch_request import UNLIMITED
 from tilewright.simulate.machine.host_memory import MemoryGuard
-from tilewright.simulate.machine.occupancy import most_resident
 from tilewright.simulate.run.compiler import host
-from tilewright.simulate.run.crew import PRINT_BYTES, Budget, Shift, order_of
+from tilewright.simulate.run.crew import PRINT_BYTES, QUICK_QUANTUM, Budget, Shift
 from tilewright.simulate.run.diagnosis import Diagnosis, number_of
 from tilewright.simulate.run.grid_barrier import GridBarrier
 from tilewright.simulate.run.job import Job, Placed
 from tilewright.simulate.run.kernels import ReadyKernel
+from tilewright.simulate.run.plan import AT
 from tilewright.simulate.run.printing import Printout
-from tilewright.simulate.run.resident import Callbacks, Observed, Resident
+from tilewright.simulate.run.resident import UNOBSERVED, Callbacks, Observed, Resident, Seat
 from tilewright.simulate.run.turns import start_worker, warp_turns
-from tilewright.simulate.translate.analysis.layout import RESERVED
 from tilewright.simulate.translate.translation import QUANTUM, SPIN_QUANTUM
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-#: Blocks of a host thread that may wait at the same time, each with its own memory, if blocks wait for blocks; more if
-#: a GPU would hold more of them.
-RESIDENT_MAX = 1024
-#: The same where blocks do not wait for blocks, and only give way to them before strong accesses.
-_GIVING_WAY = 32
 #: Host threads of a kernel whose called functions may wait for other blocks: so many of its blocks run at once.
 _WAITING_THREADS = 256
 _POLL_SECONDS = 0.02
@@ -59,13 +50,6 @@ _OBSERVED_BYTES = 8
 #: that it needs for this.
 _QUICK_PTX_CHARACTERS = 1 << 16
 _QUICK_STACK_BYTES = 4 << 20
-#: The bytes of fresh shared memory: a NaN as float32, -1 as int32.
-SHARED_FILL = 0xFF
-#: Words of a context record, and the number of each.
-_WORDS = state.CONTEXT_BYTES // 8
-_AT = {name: offset // 8 for name, offset in state.CONTEXT.items()}
-#: Shapes of launches that a kernel knows at once, and how many host threads' memory of one waits to be used again.
-_PLANS, _LEFT = 4, 2
 
 
 @functools.lru_cache(maxsize=4)
@@ -74,172 +58,155 @@ def _function(address: int) -> Any:
     return _RUN(address)
 
 
-class _Plan:
-    """What all launches of one kernel and shape have in common, and memory that they left to later ones."""
-
-    def __init__(self, execution: Execution) -> None:
-        job, launch, translation = execution.job, execution.launch, execution.job.ready.translation
-        self.order = order_of(execution.clusters, execution.warps, launch.seed, launch.part)
-        self._rules = state.tensor_rules(launch.gpu.compute_capability)
-        ways = self.order.ways if job.gives_way else 0
-        values = {
-            "tensor_rules": self._rules.ctypes.data,
-            "clusters": execution.clusters,
-            "order_factor": self.order.factor,
-            "order_shift": self.order.shift,
-            **dict(zip(("grid_x", "grid_y", "grid_z"), launch.grid, strict=True)),
-            **dict(zip(("cluster_x", "cluster_y", "cluster_z"), launch.cluster or (1, 1, 1), strict=True)),
-            "cluster_blocks": execution.cluster_blocks,
-            "warps": execution.warps,
-            "threads": execution.threads,
-            "warp_bytes": translation.warp_bytes,
-            "warp_order": self.order.warps.ctypes.data,
-            "points": translation.points,
-            "shared_bytes": job.shared_bytes,
-            "shared_fill": SHARED_FILL,
-            "reserved_offset": translation.layout.places.get(RESERVED, ("shared", 0))[1],
-            "reserved_bytes": translation.layout.sizes.get(RESERVED, 0),
-            "may_stall": int((translation.spins or bool(ways)) and execution.clusters > 1),
-            "ways": ways,
-            "ways_drawn": self.order.drawn,
-            "call_depth": launch.limits.call_depth,
-            "dynamic_shared_bytes": launch.shared_bytes,
-        }
-        self.words = [0] * _WORDS
-        for name, value in values.items():
-            self.words[_AT[name]] = value
-        self._left: list[tuple[Any, Resident]] = []
-
-    def leave(self, record: Any, memory: Resident) -> None:
-        """Keep a host thread's context record and memory for a later launch, if they are small."""
-        if memory.is_small and len(self._left) < _LEFT:
-            self._left.append((record, memory))
-
-    def taken(self) -> tuple[Any, Resident] | None:
-        """A context record, and memory as it was when new; None if none is left."""
-        try:
-            record, memory = self._left.pop()
-        except IndexError:
-            return None
-        record[_WORDS:] = 0
-        memory.renew()
-        return record, memory
-
-
-def _plan_of(execution: Execution) -> _Plan:
-    """The plan of a launch: of an earlier one, or made now."""
-    job, launch = execution.job, execution.launch
-    key = (
-        launch.grid, launch.block, launch.cluster, launch.seed, launch.part, launch.limits.call_depth,
-        launch.gpu.compute_capability, launch.shared_bytes, job.shared_bytes, job.gives_way,
-    )  # fmt: skip
-    plans: dict[Any, _Plan] = job.ready.plans
-    found = plans.get(key)
-    if found is None:
-        found = _Plan(execution)
-        if len(plans) >= _PLANS:
-            plans.clear()
-        plans[key] = found
-    return found
-
-
 class Execution:
-    """A running launch."""
+    """A running launch, with its packed parameters.
 
-    def __init__(self, job: Job, placed: Placed) -> None:
-        launch, ready = job.launch, job.ready
-        self.job, self.launch, self.placed = job, launch, placed
-        self.threads = math.prod(launch.block)
-        self.warps = -(-self.threads // LANES)
-        self.blocks, self.cluster_blocks = math.prod(launch.grid), math.prod(launch.cluster or ())
-        self.clusters = self.blocks // self.cluster_blocks
-        self.grid_barrier = GridBarrier(placed.memory, placed.workspace, self.blocks) if placed.workspace else None
-        self._plan = _plan_of(self)
-        self._order = self._plan.order
-        self._ways = self._order.ways if job.gives_way else 0
-        self._resident = RESIDENT_MAX if ready.translation.spins else _GIVING_WAY
-        if ready.translation.spins and self.blocks > RESIDENT_MAX:
-            self._resident = max(RESIDENT_MAX, most_resident(self.threads))
-        self._resident = -(-self._resident // self.cluster_blocks)
-        self._first = self.clusters - launch.part.count if launch.part else 0  # place of the first cluster in the order
-        # A called function cannot pause, so a block that may wait for others inside one has a host thread of its own.
-        self._calls = ready.calls
-        self._waits_in_calls = bool(self._calls and ready.translation.waits_for_blocks)
-        workers = 1 if job.gives_way else launch.limits.threads or host_threads()
-        workers = max(workers, _WAITING_THREADS) if self._waits_in_calls else workers
-        self.workers = min(workers, self.clusters - self._first)
-        self._used_bytes = placed.memory.used_bytes
-        self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
+    Most launches end in their first turn, on the calling thread. What that turn does not need is made after it.
+    """
+
+    def __init__(self, job: Job, placed: Placed, params: bytes) -> None:
+        self.job, self.launch, self.placed, self.plan = job, job.launch, placed, job.plan
         self.warp_instructions = 0
-        self._stop = ctypes.c_int32()
-        self._next = ctypes.c_uint64(self._first)
+        self._used_bytes = placed.memory.used_bytes
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        translation = ready.translation
-        self._counter_count = translation.tallies
-        for instrument, rows in zip(job.instruments, translation.counter_rows, strict=True):
-            self._counter_count += instrument.slots * len(rows)
-        self._counters = np.zeros(self._counter_count, np.uint64)
-        self._printout = Printout() if translation.prints else None
-        self._callbacks = Callbacks(self._fail)
-        self._turns = None
-        if translation.waits_in_calls:
-            self._turns = warp_turns(ready.address, self.warps, self._blocks_at_once, self._callbacks.address)
         self._better: ReadyKernel | None = None
-        self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
-        self.observed = Observed(job.instruments, self._facts)
+        self._contexts: list[Any] = []  # of all host threads
         self._guard: MemoryGuard | None = None
-        seconds = launch.limits.seconds
+        seconds = self.launch.limits.seconds
         self._deadline = time.monotonic() + seconds if seconds is not None else None
+        self.grid_barrier = GridBarrier(placed.memory, placed.workspace, self.plan.blocks) if placed.workspace else None
+        self._turns = None
+        if job.ready.translation.waits_in_calls:
+            self._turns = warp_turns(job.ready.address, self.plan.warps, self._blocks_at_once, self._callbacks.address)
+        self._seat = (self.plan.taken() if self._reuses else None) or self._new_seat()
+        self._seat.begin(params, self.plan.first)
+        self._stop, self._next = self._seat.stop, self._seat.next
+        if placed.params_address:
+            placed.memory.view(placed.params_address, len(params))[:] = np.frombuffer(params, np.uint8)
 
     def run(self) -> None:
         """Run all blocks; returns when the grid is finished.
 
         Raises KernelError: what went wrong first.
         """
+        code = self._first_turn() if self._reuses and self.grid_barrier is None and self._is_small() else None
+        if code == state.FINISHED and self.warp_instructions <= self._limit:
+            self.plan.leave(self._seat)
+            return
+        self.warp_instructions = 0
         with DeferredSigint() as interrupt:
             try:
-                self._run(interrupt)
+                self._run(code, interrupt)
             finally:
                 if self._turns is not None:
                     self._turns.end()
         if self._failure is not None:
             raise self._failure
         if self.budget.passed:  # in the last rounds
-            raise self._diagnosis.stopped(self.blocks - 1)
+            raise self._diagnosis.stopped(self.plan.blocks - 1)
 
-    def _run(self, interrupt: DeferredSigint) -> None:
-        """Run all blocks, or stop at an interrupt or a failure."""
-        shift = self._shift()
-        if self._is_small():
+    def _first_turn(self) -> int:
+        """Run blocks on this thread for a short time; returns the code with which they stopped."""
+        seat, placed, limit = self._seat, self.placed, self._limit
+        places = placed.memory.host_address, self._used_bytes, placed.module_base, placed.params_address
+        known = places, self.job.ready.address, limit, QUANTUM
+        if known != seat.known:
+            self._fill(seat)
+            pause = _QUICK_INSTRUCTIONS // self.job.ready.translation.slowness
+            seat.words[AT["quantum"]] = min(self._quantum, QUICK_QUANTUM)
+            seat.words[AT["pause_at"]] = pause if limit == UNLIMITED else min(pause, self.budget.portion)
+            seat.words[AT["instruction_limit"]] = limit
+            seat.keep(known)
+        code: int = _function(host().runtime.addresses["tw_run"])(seat.address, seat.memory.address)
+        self.warp_instructions = seat.words[AT["instructions"]]
+        return code
+
+    def _run(self, code: int | None, interrupt: DeferredSigint) -> None:
+        """Run all blocks, or stop at an interrupt or a failure; `code` is that of the first turn, if there was one."""
+        shift = self._shift(self._seat, code)
+        if code is not None or self._is_small():
             self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS // self.job.ready.translation.slowness))
-            if self._reuses and not shift.slots and self._failure is None:
-                self._plan.leave(shift.context, shift.first)
         elif self.workers > 1 and not self._waits_in_calls:
             self._run_crew(shift.pause_after(_ALONE_INSTRUCTIONS), 1, interrupt)
         if shift.slots and self._failure is None:
             self._run_crew(shift.pause_after(None), self.workers, interrupt)
 
-    def _shift(self) -> Shift:
-        """A host thread's state, with the memory of its first cluster."""
+    def _shift(self, seat: Seat, code: int | None = None) -> Shift:
+        """A host thread's state, in its seat."""
         printed = np.zeros(PRINT_BYTES // 8, np.uint64) if self.job.ready.translation.prints else None
-        left = self._plan.taken() if self._reuses else None
-        if left is None:
-            record, memory = np.zeros(_WORDS + max(self._counter_count, 1), np.uint64), self._cluster_memory()
-        else:
-            record, memory = left
-            if self.grid_barrier is not None:
-                self.grid_barrier.entered(self.cluster_blocks)
-        return Shift(self._context(record, printed), memory, self.budget.share(), self._quantum, printed)
+        if code is None:
+            self._fill(seat)
+        if printed is not None:
+            seat.words[AT["print_buffer"]], seat.words[AT["print_bytes"]] = printed.ctypes.data, printed.nbytes
+        if self.grid_barrier is not None:
+            self.grid_barrier.entered(self.plan.cluster_blocks)
+        self._contexts.append(seat.record)
+        return Shift(seat, self.budget.share(), self._quantum, printed, code)
+
+    def _new_seat(self) -> Seat:
+        return Seat(self._cluster_memory(), self._counter_count, self.job.param_bytes)
+
+    def _cluster_memory(self) -> Resident:
+        """Memory for the blocks of one cluster."""
+        return Resident(self.job, self.observed, self.plan.cluster_blocks, self.plan.warps)
 
     @property
     def _reuses(self) -> bool:
-        """Whether a host thread may take over the memory of an earlier launch of this shape."""
+        """Whether a host thread may take over the seat of an earlier launch of this shape."""
         return not (self.job.instruments or self.job.ready.translation.prints)
+
+    @property
+    def _limit(self) -> int:
+        """The most warp instructions."""
+        return self.launch.limits.instructions or UNLIMITED
+
+    @functools.cached_property
+    def workers(self) -> int:
+        """The most host threads.
+
+        A called function cannot pause, so a block that may wait for others inside one has a host thread of its own.
+        """
+        workers = 1 if self.job.gives_way else self.launch.limits.threads or host_threads()
+        workers = max(workers, _WAITING_THREADS) if self._waits_in_calls else workers
+        return min(workers, self.plan.clusters - self.plan.first)
+
+    @property
+    def _waits_in_calls(self) -> bool:
+        return self.job.ready.calls and self.job.ready.translation.waits_for_blocks
+
+    @functools.cached_property
+    def budget(self) -> Budget:
+        """The instructions that its host threads may run together."""
+        return Budget(self._limit, self.workers)
+
+    @functools.cached_property
+    def _counter_count(self) -> int:
+        translation = self.job.ready.translation
+        each = zip(self.job.instruments, translation.counter_rows, strict=True)
+        return translation.tallies + sum(instrument.slots * len(rows) for instrument, rows in each)
+
+    @functools.cached_property
+    def _counters(self) -> Any:
+        return np.zeros(self._counter_count, np.uint64)
+
+    @functools.cached_property
+    def _printout(self) -> Printout | None:
+        return Printout() if self.job.ready.translation.prints else None
+
+    @functools.cached_property
+    def _callbacks(self) -> Callbacks:
+        return Callbacks(self._fail)
+
+    @functools.cached_property
+    def observed(self) -> Observed:
+        """The memory of the launch's instruments."""
+        return Observed(self.job.instruments, self._facts) if self.job.instruments else UNOBSERVED
 
     def blocks_done(self) -> int:
         """A lower bound of the blocks that have ended: those that started, minus one cluster for each host thread."""
-        return max(0, min(self._next.value, self.clusters) - self._first - self.workers) * self.cluster_blocks
+        started = min(self._next.value, self.plan.clusters) - self.plan.first
+        return max(0, started - self.workers) * self.plan.cluster_blocks
 
     def stopped_by_hand(self) -> KernelError:
         """The place where Ctrl-C ended the launch, if a host thread reported one."""
@@ -251,26 +218,24 @@ class Execution:
         return (
             not self._is_large
             and stack_bytes() >= _QUICK_STACK_BYTES
-            and not self._calls
-            and not self._callbacks.any
+            and not self.job.ready.calls
+            and not (self.job.instruments and self._callbacks.any)
             and len(self.launch.program.ptx) <= _QUICK_PTX_CHARACTERS
         )
 
     @property
     def _blocks_at_once(self) -> int:
         """The most blocks whose memory is there at the same time."""
-        clusters = self.workers * (self._resident if self.job.ready.translation.spins or self._ways else 1)
-        return min(self.blocks, clusters * self.cluster_blocks)
+        plan = self.plan
+        waits = self.job.ready.translation.spins or plan.ways
+        return min(plan.blocks, self.workers * (plan.resident if waits else 1) * plan.cluster_blocks)
 
     @functools.cached_property
     def _is_large(self) -> bool:
         """Whether it may take so much of the host's memory that its threads must often look whether they may go on."""
-        layout = self.job.ready.translation.layout
-        records = self.warps * self.job.ready.translation.warp_bytes
-        of_block = layout.local_bytes * self.threads + self.job.shared_bytes + records
-        of_byte = 1 + _OBSERVED_BYTES if self.job.instruments else 1
-        taken = self._blocks_at_once * of_block + self._used_bytes * of_byte
-        return taken > _LARGE_BYTES
+        left = _LARGE_BYTES - self._used_bytes * (1 + _OBSERVED_BYTES if self.job.instruments else 1)
+        each = self.plan.block_bytes
+        return self.plan.blocks * each > left and self._blocks_at_once * each > left
 
     def _run_crew(self, shift: Shift, workers: int, interrupt: DeferredSigint) -> None:
         """Run on new host threads, of which the first continues a shift; wait for them, and handle Ctrl-C."""
@@ -321,25 +286,24 @@ class Execution:
     def _safe_work(self, shift: Shift | None) -> None:
         """Run blocks, in the given shift or a new one; any error is raised to the caller of the launch."""
         try:
-            self._work(shift or self._shift().pause_after(None))
+            self._work(shift or self._shift(self._new_seat()).pause_after(None))
         except BaseException as error:
             self._fail(error)
 
     def _work(self, shift: Shift) -> None:
         """Run blocks on this thread until none is left, or until the shift pauses, with slots left."""
-        context, slots = shift.context, shift.slots
-        run, address = _function(host().runtime.addresses["tw_run"]), context.ctypes.data
+        context, slots, run = shift.context, shift.slots, _function(host().runtime.addresses["tw_run"])
         while True:
-            code = run(address, slots[shift.current].address)
+            code = shift.turn(run)
             if code == state.FINISHED:
                 slots.pop(shift.current)
                 if self.grid_barrier is not None:
-                    self.grid_barrier.left(self.cluster_blocks)
+                    self.grid_barrier.left(self.plan.cluster_blocks)
                 if not slots:
                     break
                 shift.current %= len(slots)
             elif code == state.STALLED:
-                if self.grid_barrier is not None and self.grid_barrier.is_stuck(self._next.value * self.cluster_blocks):
+                if self.grid_barrier is not None and self.grid_barrier.is_stuck(self._next.value * self.plan.cluster_blocks):
                     self._stop.value = 1
                     continue  # the block stops at once, and reports where it waits
                 shift.current = self._next_slot(slots, shift.current)
@@ -361,45 +325,38 @@ class Execution:
             if self._printout is not None:
                 self._printout.add(shift.prints(), shift.lost_lines, self.launch.name)
 
-    def _cluster_memory(self) -> Resident:
-        """Memory for the blocks of one more cluster."""
-        if self.grid_barrier is not None:
-            self.grid_barrier.entered(self.cluster_blocks)
-        return Resident(self.job, self.observed, self.cluster_blocks, self.warps)
-
     def _next_slot(self, slots: list[Resident], current: int) -> int:
         """The cluster to go on with when one stalls: a fresh one if there are any, else the next in turn."""
-        if current == len(slots) - 1 and len(slots) < self._resident and self._next.value < self.clusters:
+        if current == len(slots) - 1 and len(slots) < self.plan.resident and self._next.value < self.plan.clusters:
+            if self.grid_barrier is not None:
+                self.grid_barrier.entered(self.plan.cluster_blocks)
             slots.append(self._cluster_memory())
             return len(slots) - 1
         return (current + 1) % len(slots)
 
-    def _context(self, record: npt.NDArray[np.uint64], printed: Any) -> npt.NDArray[np.uint64]:
-        """Fill a context record for one host thread; its counters come after it in the same array."""
-        placed, observed = self.placed, self.observed
+    def _fill(self, seat: Seat) -> None:
+        """Fill the context record of a host thread."""
+        placed, observed, words = self.placed, self.observed, self.plan.words.copy()
         host_address = placed.memory.host_address
-        words = self._plan.words.copy()
-        words[_AT["global_base"]] = host_address
-        words[_AT["global_limit"]] = self._used_bytes
-        words[_AT["module_base"]] = placed.module_base
-        words[_AT["params"]] = host_address + placed.params_address - state.GLOBAL_BASE
-        words[_AT["params_address"]] = placed.params_address
-        words[_AT["counters"]] = record.ctypes.data + state.CONTEXT_BYTES
-        words[_AT["stop"]] = ctypes.addressof(self._stop)
-        words[_AT["next_cluster"]] = ctypes.addressof(self._next)
-        words[_AT["quantum"]] = self._quantum
-        words[_AT["warp_function"]] = (self._turns or self._better or self.job.ready).address
+        words[AT["global_base"]] = host_address
+        words[AT["global_limit"]] = self._used_bytes
+        words[AT["module_base"]] = placed.module_base
+        words[AT["params"]] = self._seat.params_address
+        if placed.params_address:
+            words[AT["params"]] = host_address + placed.params_address - state.GLOBAL_BASE
+        words[AT["params_address"]] = placed.params_address
+        words[AT["counters"]] = seat.address + state.CONTEXT_BYTES
+        words[AT["stop"]] = ctypes.addressof(self._stop)
+        words[AT["next_cluster"]] = ctypes.addressof(self._next)
+        words[AT["quantum"]] = self._quantum
+        words[AT["warp_function"]] = (self._turns or self._better or self.job.ready).address
         if self.job.instruments:
-            words[_AT["observed_launch"]] = observed.launch.ctypes.data
-            words[_AT["observed_initial"]] = observed.initial.ctypes.data
-            words[_AT["observed_bytes"]] = observed.initial.nbytes
+            words[AT["observed_launch"]] = observed.launch.ctypes.data
+            words[AT["observed_initial"]] = observed.initial.ctypes.data
+            words[AT["observed_bytes"]] = observed.initial.nbytes
         if self.grid_barrier is not None:
-            words[_AT["grid_workspace"]] = self.grid_barrier.workspace
-        if printed is not None:
-            words[_AT["print_buffer"]], words[_AT["print_bytes"]] = printed.ctypes.data, printed.nbytes
-        record[:_WORDS] = words
-        self._contexts.append(record)
-        return record
+            words[AT["grid_workspace"]] = self.grid_barrier.workspace
+        seat.record[: len(words)] = words
 
     def _improve(self) -> None:
         """Run warps in better code from their next turn on, once it is ready."""
@@ -415,18 +372,18 @@ class Execution:
         translation = self.job.ready.translation
         spins = translation.spins or self._turns is not None
         usual = min(SPIN_QUANTUM if spins else QUANTUM, QUANTUM // translation.slowness)
-        if self._callbacks.any and self._turns is None:
+        if self.job.instruments and self._callbacks.any and self._turns is None:
             usual = min(usual, _CALLING_QUANTUM)
         if self._is_large:
             usual = min(usual, _LARGE_QUANTUM)
-        return max(1, min(usual, self.budget.portion // (self.warps * self.cluster_blocks)))
+        return max(1, min(usual, self.budget.portion // (self.plan.warps * self.plan.cluster_blocks)))
 
     def _facts(self) -> Facts:
         """The facts of the launch for instruments."""
         launch, memory = self.launch, self.placed.memory
         return Facts(
             launch.program.module, launch.program.entry, self.job.ready.translation.layout, launch.grid,
-            launch.block, self.cluster_blocks, self.job.shared_bytes, launch.shared_bytes, memory.used_bytes,
+            launch.block, self.plan.cluster_blocks, self.job.shared_bytes, launch.shared_bytes, memory.used_bytes,
             self.placed.module_base, memory.host_address, self.placed.params_address, self.job.param_bytes,
             self._callbacks.address,
         )  # fmt: skip

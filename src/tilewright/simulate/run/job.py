@@ -17,6 +17,7 @@ from tilewright.simulate.programs.listing import parsed, unfit
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.run.kernels import ReadyKernel, TierUp, kernel_store
 from tilewright.simulate.run.memory import Memory
+from tilewright.simulate.run.plan import Plan, plan_of
 from tilewright.simulate.translate.analysis.graph import is_strong
 from tilewright.simulate.translate.analysis.layout import Layout
 from tilewright.simulate.translate.analysis.special import SMALL, SMALL_WIDE, LaunchClass
@@ -34,13 +35,14 @@ class Placed:
 
     memory: Memory
     module_base: int  #: Device address of the module's variables; see :mod:`tilewright.simulate.run.memory`.
-    params_address: int  #: Device address of the parameter block.
+    #: Device address of the parameter block; 0 if only the host has it, as of kernels that do not take its address.
+    params_address: int
     #: Device address of a cooperative launch's workspace, `WORKSPACE_BYTES`; 0 for other launches, whose blocks wait
     #: for ever if they wait for blocks that have ended.
     workspace: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """A launch whose kernel is ready, before its arguments are in memory."""
 
@@ -51,6 +53,11 @@ class Job:
     shared_bytes: int  #: Shared memory of a block, with the gaps of instruments.
     #: Whether its seed says, too, when warps give way to others; then one host thread runs it, so that it repeats.
     gives_way: bool = False
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """What it has in common with other launches of its shape."""
+        return plan_of(self.launch, self.ready, self.shared_bytes, gives_way=self.gives_way)
 
     @property
     def param_bytes(self) -> int:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from tilewright.errors import KernelError, OutOfMemoryError, TilewrightError
 from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.ground.progress import announced
@@ -155,7 +153,7 @@ def observed(
     values : sequence of bytes
         The bytes of each of the program's parameters; their addresses are in the memory of `placed`.
     placed : Placed
-        Where it runs; with `params_address` 0 a parameter block is allocated for it.
+        Where it runs; with `params_address` 0 a parameter block is allocated for it, if it needs one.
     observers : sequence of Observer
         Each gets the launch, may add instruments, and gets its end.
     partly : bool
@@ -168,30 +166,20 @@ def observed(
     """
     results, groups = _Results(()), list[tuple[Instrument, ...]]()
     try:
-        memory, allocated = placed.memory, 0
-        if not placed.params_address:
-            program, last = about.program, len(about.program.parameters) - 1
-            size = program.offsets[last] + program.parameters[last].bytes if program.parameters else 1
-            allocated = memory.allocate(size)
-            placed = replace(placed, params_address=allocated)
-        try:
-            if observers:
-                with Alone(about, values, placed) as blocks:
-                    enough = [observer.launching(about, blocks) for observer in observers]
-                    part = _part(about, blocks, observers) if partly and any(enough) else None
-                if part is not None:
-                    ended(about, observers, part, None)
-                    return part
-                groups += [tuple(observer.instruments(about)) for observer in observers]
-                results = _Results(groups)
-            job = made_ready(about, values, tuple(itertools.chain(*groups)))
-            again = {at: Again(about, values, placed) for at, one in enumerate(observers) if one.repeats(about)}
-            run = _run(job, values, placed, results)
-            for at, other in again.items():
-                observers[at].again(about, replace(run, results=results.of(at)), other)
-        finally:
-            if allocated:
-                memory.free(allocated)
+        if observers:
+            with Alone(about, values, placed) as blocks:
+                enough = [observer.launching(about, blocks) for observer in observers]
+                part = _part(about, blocks, observers) if partly and any(enough) else None
+            if part is not None:
+                ended(about, observers, part, None)
+                return part
+            groups += [tuple(observer.instruments(about)) for observer in observers]
+            results = _Results(groups)
+        job = made_ready(about, values, tuple(itertools.chain(*groups)))
+        again = {at: Again(about, values, placed) for at, one in enumerate(observers) if one.repeats(about)}
+        run = _run(job, values, placed, results)
+        for at, other in again.items():
+            observers[at].again(about, replace(run, results=results.of(at)), other)
     except TilewrightError as error:
         ended(about, observers, None, error, results)
         raise
@@ -234,14 +222,18 @@ def ended(
 
 
 def _run(job: Job, values: Sequence[bytes], placed: Placed, results: _Results) -> Run:
-    """Run a job at its place, with the bytes of its parameters."""
+    """Run a job at its place, with the bytes of its parameters: in device memory if something uses their addresses."""
+    if not placed.params_address and (job.instruments or job.ready.translation.addresses_params):
+        address = placed.memory.allocate(job.param_bytes)
+        try:
+            return _run(job, values, replace(placed, params_address=address), results)
+        finally:
+            placed.memory.free(address)
     launch, program = job.launch, job.launch.program
-    params = program.pack(values)
-    placed.memory.view(placed.params_address, len(params))[:] = np.frombuffer(params, np.uint8)
-    execution = Execution(job, placed)
+    execution = Execution(job, placed, program.pack(values))
     start = time.perf_counter()
     try:
-        with announced("running", program.name, execution.blocks, "blocks", execution.blocks_done, launch=True):
+        with announced("running", program.name, execution.plan.blocks, "blocks", execution.blocks_done, launch=True):
             execution.run()
     except KernelError as error:
         results.found = execution.results()

@@ -14,6 +14,7 @@ from tilewright.simulate.code import LANES
 from tilewright.simulate.events import Facts, Instrument, Storage
 from tilewright.simulate.run.allocations import Arena
 from tilewright.simulate.run.job import Job
+from tilewright.simulate.run.plan import WORDS
 
 _ALIGNMENT_BYTES = 64
 #: Memory of a cluster up to this size is used again by later launches.
@@ -24,11 +25,11 @@ _NO_WORDS, _NO_BYTES, _NO_STARTS = np.zeros(0, np.uint64), np.zeros(0, np.uint8)
 class Observed:
     """The memory of a launch's instruments."""
 
-    def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
+    def __init__(self, instruments: Sequence[Instrument] = (), facts: Callable[[], Facts] | None = None) -> None:
         self._storages: list[Storage] = []  # addresses point into them
         self._behind = 0
         self.launch, self.initial, self._starts = _NO_WORDS, _NO_BYTES, _NO_STARTS
-        if not instruments:  # the facts parse the kernel
+        if facts is None:
             return
         known = facts()
         self._storages = [instrument.begin(known) for instrument in instruments]
@@ -61,6 +62,10 @@ class Observed:
     def table(self, area: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
         """The address of each instrument's part of an area."""
         return (self._starts[:-1] + area.ctypes.data).astype(np.uint64)
+
+
+#: Without instruments.
+UNOBSERVED = Observed()
 
 
 class Callbacks:
@@ -109,6 +114,7 @@ class Resident:
         self._tensor = translation.layout.has_tensor_memory
         self._kept = [self._place(observed, rank) for rank in range(blocks)]
         self._fresh = self.records.copy()
+        self.address = self.records.ctypes.data  #: Host address of the first record.
         #: Whether it is cheaper to make it new again than to make another.
         self.is_small = not self._tensor and self._shared.size_bytes + blocks * self._block_bytes <= _SMALL_BYTES
 
@@ -124,7 +130,7 @@ class Resident:
         local, area = Arena(max(self._local_bytes, 16)), observed.area()
         table, warps = observed.table(area), np.zeros(self._warp_bytes + 64, np.uint8)
         tensor = Arena(state.TENSOR_BYTES) if self._tensor else None
-        start, address = rank << state.RANK_SHIFT, self.address
+        start, address = rank << state.RANK_SHIFT, self.records.ctypes.data
         values = {
             "shared": self._shared.address + start,
             "shared_start": start,
@@ -146,7 +152,37 @@ class Resident:
         numbers = self.records[:, state.SLOT["block"] // 8].tolist()
         return self._kept[numbers.index(block)][1]
 
-    @property
-    def address(self) -> int:
-        """Host address of the first record."""
-        return self.records.ctypes.data
+
+class Seat:
+    """What a host thread of a launch begins with: its context record, and the memory of its first cluster.
+
+    The first one of a launch also has what all its threads share. `record` is the context record, and then counters and
+    parameters.
+    """
+
+    def __init__(self, memory: Resident, counters: int, param_bytes: int) -> None:
+        self.record = np.zeros(WORDS + counters + -(-param_bytes // 8), np.uint64)
+        self.words = self.record.data  #: The same, as integers of Python.
+        self.memory = memory
+        self.address = self.record.ctypes.data
+        self.params_address = self.address + 8 * (WORDS + counters)
+        #: Shared by all threads: whether to stop, and the number of the next cluster.
+        self.stop, self.next = ctypes.c_int32(), ctypes.c_uint64()
+        self.known: Any = None  #: What the kept record depends on.
+        self._bytes = self.record.view(np.uint8).data
+        self._kept = b""
+        self._is_new = True
+
+    def begin(self, params: bytes, first: int) -> None:
+        """Make everything as it was when new, with these parameters; `first` is the number of the first cluster."""
+        if not self._is_new:
+            self._bytes[: len(self._kept)] = self._kept
+            self.memory.renew()
+        self._is_new = False
+        at = self.params_address - self.address
+        self._bytes[at : at + len(params)] = params
+        self.stop.value, self.next.value = 0, first
+
+    def keep(self, known: Any) -> None:
+        """Keep the context record, filled and not yet used, for later launches."""
+        self.known, self._kept = known, self._bytes[: 8 * WORDS].tobytes()

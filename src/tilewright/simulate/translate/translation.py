@@ -54,6 +54,7 @@ class Translation:
     waits_for_blocks: bool  #: and for threads of other blocks.
     waits_in_calls: bool  #: Whether some loop of a called function waits for other threads.
     prints: bool  #: Whether it calls vprintf.
+    addresses_params: bool  #: Whether it uses addresses of parameters, which must then be in device memory.
     slowness: int  #: How many times fewer instructions a warp's turn has than usual.
     sites: list[Site]
     counter_rows: list[list[int]]  #: For each instrument, the sites of its counters in order.
@@ -162,6 +163,7 @@ def _translate(
         emit_called(emitter, f"function.{layout.functions.index(name)}")
         main.code.lines += emitter.code.lines
         main.prints |= emitter.prints
+        main.addresses_params |= emitter.addresses_params
         graphs.append(emitter.graph)
     return Translation(
         ir=_join(main, instruments),
@@ -172,6 +174,7 @@ def _translate(
         waits_for_blocks=any(graph.waits_for_blocks for graph in graphs),
         waits_in_calls=any(graph.spin_headers for graph in graphs[1:]),
         prints=main.prints,
+        addresses_params=main.addresses_params,
         slowness=max(graph.slowness for graph in graphs),
         sites=main.sites,
         counter_rows=main.counter_rows,

@@ -247,7 +247,7 @@ def test_a_long_launch_continues_in_better_code(
     def watched(self: Execution) -> None:
         improve(self)
         if self._better is not None and not switches:
-            switches.append(self.blocks - self._next.value)
+            switches.append(self.plan.blocks - self._next.value)
 
     monkeypatch.setattr(Execution, "_improve", watched)
     out, after = launch(count, *instruments)

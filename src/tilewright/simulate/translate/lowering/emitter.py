@@ -93,7 +93,7 @@ class Emitter:
         self.functions: dict[str, tree.Function] = {}  # callable functions, by name
         self.frame = Value("0", "i64")  # where this function's local variables start
         self.depth = Value("0", "i32")  # calls so far
-        self.prints = False
+        self.prints = self.addresses_params = False
 
     def share(self, other: Emitter) -> None:
         """Share another emitter's sites, counters, constants and declarations."""
@@ -281,6 +281,7 @@ class Emitter:
 
     def context(self, field: str, type_: str = "i64") -> Value:
         """A field of the context record."""
+        self.addresses_params |= field == "params_address"
         return self.field("%context", CONTEXT[field], type_)
 
     def field(self, record: str, offset: int, type_: str) -> Value:
