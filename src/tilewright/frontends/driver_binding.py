@@ -52,22 +52,24 @@ class Binding:
         return found
 
     def _answer(self, name: str, call: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+        gpu, works, unlocked = self.gpu, WORKS.match(name), name in UNLOCKED
+        success = self._real.CUresult.CUDA_SUCCESS
+
         @functools.wraps(call)
         def answer(*arguments: Any) -> tuple[Any, ...]:
             try:
-                self.gpu.check_process()
-                if WORKS.match(name):
-                    self.gpu.require_working()
-                if name in UNLOCKED:
-                    given = call(self.gpu, *arguments)
+                gpu.check_process()
+                if works:
+                    gpu.require_working()
+                if unlocked:
+                    given = call(gpu, *arguments)
                 else:
-                    with self.gpu.call():
-                        given = call(self.gpu, *arguments)
+                    with gpu.call():
+                        given = call(gpu, *arguments)
             except (BrokenError, EndedError) as error:  # the code alone does not say what to do
                 raise driver_error(error.code, str(error)) from None
             except DriverError as error:
                 return (self._real.CUresult.__members__[error.code],)
-            success = self._real.CUresult.CUDA_SUCCESS
             return (success,) if given is None else (success, *(given if isinstance(given, tuple) else (given,)))
 
         return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +19,7 @@ from tilewright.frontends.libcuda.runtime_calls import OF_KERNELS, OF_VARIABLES,
 from tilewright.frontends.libcuda.table import driver_calls, runtime_calls
 from tilewright.frontends.programs import registration
 from tilewright.frontends.programs.headers import Function
-from tilewright.frontends.programs.protocol import Caller, EndedConnection
+from tilewright.frontends.programs.protocol import Caller, EndedConnection, Ticket
 from tilewright.frontends.programs.runtime import Runtime
 from tilewright.simulate.device.contexts import PRIMARY
 
@@ -102,18 +102,19 @@ class Answers:
         with _host(caller):
             return self._result(caller, function, given)
 
-    def launched(self, caller: Caller, work: Callable[[], None]) -> None:
-        """Make a launch that has no answer; a device that an earlier one has broken makes none."""
+    def launched(self, caller: Caller, launches: Iterable[tuple[Ticket, bytes]]) -> None:
+        """Make launches that have no answer; a device that an earlier one has broken makes none."""
         with _host(caller):
-            if caller.gpu.broken:
-                return
-            try:
-                work()
-            except EndedConnection:
-                raise
-            except Exception as error:
-                code = _noted(caller.runtime, error, _LAUNCH)
-                self._kept(caller, _LAUNCH, errors.code_of(_own(_LAUNCH, code)))
+            for ticket, params in launches:
+                if caller.gpu.broken:
+                    continue
+                try:
+                    caller.launch_again(ticket, params)
+                except EndedConnection:
+                    raise
+                except Exception as error:
+                    code = _noted(caller.runtime, error, _LAUNCH)
+                    self._kept(caller, _LAUNCH, errors.code_of(_own(_LAUNCH, code)))
 
     def _result(self, caller: Caller, function: Function, given: Sequence[Any]) -> int:
         """The value that a call returns: an error, except for the compiler's own calls.

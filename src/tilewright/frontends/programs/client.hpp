@@ -41,7 +41,7 @@ struct Ticket {
     size_t shared;
     void *stream;
     uint64_t number;
-    uint32_t count, sizes[TW_MOST_WORDS];
+    uint32_t count, places[TW_MOST_WORDS][2]; // of each parameter among the packed ones: offset and bytes
 
     bool is_like(const Ticket &other) const {
         return function == other.function && stream == other.stream && shared == other.shared &&
@@ -182,7 +182,7 @@ inline void move_rows(const tw_head &head) {
 inline void keep_ticket(const tw_head &head) {
     Ticket ticket = asked_;
     ticket.number = head.a, ticket.count = (uint32_t)head.b;
-    receive_all(ticket.sizes, ticket.count * sizeof *ticket.sizes);
+    receive_all(ticket.places, ticket.count * sizeof *ticket.places);
     if (__atomic_load_n(&connections_, __ATOMIC_SEQ_CST) == 1 && tickets_left_ < TW_MOST_TICKETS)
         tickets_[tickets_left_++] = ticket;
 }
@@ -260,9 +260,10 @@ inline bool launched(const void *function, dim3 grid, dim3 block, void **argumen
             uint64_t values[TW_MOST_WORDS];
         } packet = {TW_LAUNCHED, 1, {ticket.number}};
         for (uint32_t i = 0; i < ticket.count; i++) {
+            uint32_t offset = ticket.places[i][0], size = ticket.places[i][1];
             if (!arguments || !arguments[i]) return false;
-            memcpy(packet.values + packet.count, arguments[i], ticket.sizes[i]);
-            packet.count += (ticket.sizes[i] + 7) / 8;
+            memcpy(reinterpret_cast<char *>(packet.values + 1) + offset, arguments[i], size);
+            packet.count = 1 + (offset + size + 7) / 8;
         }
         send_all(&packet, 8 + 8 * packet.count);
         return true;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 // What the program sends: a call, the result of a function that it was asked to call, or a launch, which has no answer:
-// the number of a ticket that TW_TICKET gave, and the values of the parameters, each in whole words.
+// the number of a ticket that TW_TICKET gave, and the packed parameters, in whole words.
 enum tw_message {
     TW_CALLED = 1,
     TW_ANSWERED = 2,
@@ -33,7 +33,7 @@ enum tw_request {
     TW_TEXT = 9,
     TW_ROWS = 10,
     // A launch like the present one needs no answer from now on: a ticket's number, and the number of parameters,
-    // whose sizes follow in words of 4 bytes.
+    // whose offsets among the packed ones and sizes follow, in words of 4 bytes.
     TW_TICKET = 11,
 };
 

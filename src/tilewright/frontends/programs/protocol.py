@@ -7,13 +7,13 @@ are sent together with the result.
 
 from __future__ import annotations
 
-import itertools
+import functools
 import mmap
 import select
 import socket
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,7 +21,7 @@ from tilewright.frontends.programs.runtime import Runtime
 from tilewright.ground.native.header import header
 from tilewright.simulate.device.caller import Host, Registered
 from tilewright.simulate.device.gpu import STICKY, DriverError, SimulatedGpu
-from tilewright.simulate.device.launching import LaunchConfig, facts
+from tilewright.simulate.device.launching import LaunchConfig, Launcher, facts, launch_key
 from tilewright.simulate.observer import PassedArguments
 from tilewright.simulate.state import GLOBAL_BASE, SLACK_BYTES
 
@@ -56,8 +56,11 @@ class Ticket:
     stream: int
     config: LaunchConfig
     kernel: Kernel
-    places: tuple[tuple[int, int], ...]  #: Where the value of each parameter starts and ends in a message.
-    end: int  #: Bytes of the message's words.
+    size_bytes: int  #: Of the packed parameters.
+    key: Any = field(init=False)  #: As of `launch_key`.
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", launch_key(self.config, self.kernel))
 
 
 class Answering(Protocol):
@@ -66,8 +69,8 @@ class Answering(Protocol):
     def __call__(self, caller: Caller, number: int, words: bytes) -> int:
         """The result of a call, by its number and words."""
 
-    def launched(self, caller: Caller, work: Callable[[], None]) -> None:
-        """Make a launch that has no answer: its error waits for a later call."""
+    def launched(self, caller: Caller, launches: Iterable[tuple[Ticket, bytes]]) -> None:
+        """Make launches that have no answer, with packed parameters: an error waits for a later call."""
 
 
 class Caller(Host):
@@ -86,6 +89,10 @@ class Caller(Host):
         self._made: tuple[int, LaunchConfig, Kernel] | None = None  # the launch of the present call
         self._tickets: dict[int, Ticket] = {}
         self._numbers: dict[Any, int] = {}  # of tickets, by what they are for
+
+    @functools.cached_property
+    def _launcher(self) -> Launcher:
+        return self.runtime.launcher(self.show)
 
     @property
     def gpu(self) -> SimulatedGpu:
@@ -110,7 +117,7 @@ class Caller(Host):
         while True:
             message, words = self._message(socket.MSG_DONTWAIT)
             if message == _LAUNCHED:
-                self._launched(words)
+                self._answer.launched(self, self._launches(words))
             elif message == _CALLED:
                 self._call(words)
             else:
@@ -118,13 +125,28 @@ class Caller(Host):
             if self._at == len(self._come):
                 return
 
-    def _launched(self, words: bytes) -> None:
-        """Make a launch that has a ticket."""
-        ticket = self._tickets.get(int.from_bytes(words[:8], "little"))
-        if ticket is None or len(words) != ticket.end:
-            raise EndedConnection("a launch without a ticket")
-        values = [words[start:end] for start, end in ticket.places]
-        self._answer.launched(self, lambda: self.launch(self.gpu, ticket.stream, ticket.config, ticket.kernel, values))
+    def _launches(self, words: bytes) -> Iterator[tuple[Ticket, bytes]]:
+        """A launch that has a ticket, and those that have come after it, with their packed parameters."""
+        while True:
+            ticket = self._tickets.get(int.from_bytes(words[:8], "little"))
+            if ticket is None or len(words) != 8 + -(-ticket.size_bytes // 8) * 8:
+                raise EndedConnection("a launch without a ticket")
+            yield ticket, words[8 : 8 + ticket.size_bytes]
+            if not self._is_whole() or _MESSAGE.unpack_from(self._come, self._at)[0] != _LAUNCHED:
+                return
+            words = self._message(0)[1]
+
+    def launch_again(self, ticket: Ticket, params: bytes) -> None:
+        """Make a launch that has a ticket; as :meth:`launch`."""
+        try:
+            if self._launcher.repeat(ticket.key, ticket.stream, params):
+                return
+        except DriverError as error:
+            self._note(error)
+            return
+        program = ticket.kernel.program
+        values = [params[at : at + one.bytes] for at, one in zip(program.offsets, program.parameters, strict=True)]
+        self.launch(self.gpu, ticket.stream, ticket.config, ticket.kernel, values)
 
     def give_ticket(self) -> None:
         """Let the program make more launches like the one that it has just made, without waiting for an answer."""
@@ -133,19 +155,20 @@ class Caller(Host):
             return
         stream, config, kernel = made
         program = kernel.program
-        sizes = [parameter.bytes for parameter in program.parameters]
-        starts = list(itertools.accumulate((-(-size // 8) * 8 for size in sizes), initial=8))
-        # The output of kernels that print comes with an answer.
-        if starts[-1] > 8 * _MOST_WORDS or program.prints or program.launches_kernels:
+        places = [(at, one.bytes) for at, one in zip(program.offsets, program.parameters, strict=True)]
+        size_bytes = sum(places[-1]) if places else 0
+        if size_bytes > 8 * (_MOST_WORDS - 1) or len(places) > _MOST_WORDS:
+            return
+        if program.prints or program.launches_kernels:  # their output comes with an answer
             return
         key = stream, config, kernel
         if key not in self._numbers and len(self._numbers) >= _MOST_NUMBERS:
             return
         number = self._numbers.setdefault(key, len(self._numbers))
-        places = tuple((start, start + size) for start, size in zip(starts, sizes, strict=False))
-        self._tickets[number] = Ticket(stream, config, kernel, places, starts[-1])
-        self._ask("TICKET", number, len(sizes))
-        self._out += struct.pack(f"<{len(sizes)}I", *sizes)
+        self._tickets[number] = Ticket(stream, config, kernel, size_bytes)
+        self._ask("TICKET", number, len(places))
+        for place in places:
+            self._out += struct.pack("<2I", *place)
 
     def _call(self, words: bytes) -> None:
         self._made = None
@@ -260,7 +283,10 @@ class Caller(Host):
             message, given = self._message(0)
             if message == _ANSWERED:
                 return int.from_bytes(given[:8], "little")
-            (self._launched if message == _LAUNCHED else self._call)(given)
+            if message == _LAUNCHED:
+                self._answer.launched(self, self._launches(given))
+            else:
+                self._call(given)
 
     def call_back(self, gpu: SimulatedGpu, stream: int, function: int, *words: int) -> None:
         """Call a function of the program: the earlier work of its stream is done."""
@@ -282,16 +308,19 @@ class Caller(Host):
         """
         if self._out:  # a graph may have copied before this
             self.read(GLOBAL_BASE, 8)
-        launcher = self.runtime.launcher(self.show)
-        launcher.note(lambda given: facts(gpu, given))
+        self._launcher.note(lambda given: facts(gpu, given))
         try:
-            launcher.launch(stream, config, kernel, *values)
+            self._launcher.launch(stream, config, kernel, *values)
         except DriverError as error:
-            if error.code not in STICKY:
-                raise
-            self.runtime.failed(error)
+            self._note(error)
         else:
             self._made = stream, config, kernel
+
+    def _note(self, error: DriverError) -> None:
+        """Keep the failure of a launch for the next call; raises the error of one that was rejected."""
+        if error.code not in STICKY:
+            raise error
+        self.runtime.failed(error)
 
     # -- bytes --------------------------------------------------------------------------------------------------
 

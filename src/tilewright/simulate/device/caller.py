@@ -10,7 +10,7 @@ import ctypes
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,17 +115,10 @@ class Host(ABC):
         """Remove a registration; None if there is none."""
         return self.registered.pop(start, None)
 
-    @contextmanager
-    def in_step(self) -> Iterator[None]:
+    def in_step(self) -> AbstractContextManager[object]:
         """Device memory is used in the body: mapped memory and its copy are synchronised before and after."""
         mapped = self._mapped()
-        for at, found in mapped:
-            ctypes.memmove(found.address, at, found.size_bytes)
-        try:
-            yield
-        finally:
-            for at, found in mapped:
-                ctypes.memmove(at, found.address, found.size_bytes)
+        return _synchronised(mapped) if mapped else nullcontext()
 
     def _mapped(self) -> list[tuple[int, Registered]]:
         """The registered memory of which the device has a copy, with its addresses."""
@@ -173,3 +166,14 @@ class Host(ABC):
         self, gpu: Any, stream: int, config: Any, kernel: Any, values: Sequence[bytes], passed: Any = None
     ) -> None:
         """Run a kernel with the bytes of its parameters, as a `LaunchConfig` says; `passed` as in `Launch`."""
+
+
+@contextmanager
+def _synchronised(mapped: list[tuple[int, Registered]]) -> Iterator[None]:
+    for at, found in mapped:
+        ctypes.memmove(found.address, at, found.size_bytes)
+    try:
+        yield
+    finally:
+        for at, found in mapped:
+            ctypes.memmove(at, found.address, found.size_bytes)

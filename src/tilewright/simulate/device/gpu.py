@@ -68,6 +68,30 @@ class Event:
     captured: bool = False  #: Whether it was last recorded in a stream that was captured.
 
 
+class _Call:
+    """The body of a driver call; a class, because a generator takes several times as long."""
+
+    __slots__ = ("_gpu", "_outer")
+
+    def __init__(self, gpu: SimulatedGpu) -> None:
+        self._gpu = gpu
+        self._outer = False
+
+    def __enter__(self) -> None:
+        gpu = self._gpu
+        gpu.lock.acquire()
+        self._outer, gpu._called = gpu._called, True
+
+    def __exit__(self, *_: object) -> None:
+        gpu = self._gpu
+        try:
+            gpu._called = self._outer
+            if gpu._given_up and not self._outer:
+                gpu._free_given_up()
+        finally:
+            gpu.lock.release()
+
+
 class SimulatedGpu:
     """One simulated GPU.
 
@@ -139,7 +163,7 @@ class SimulatedGpu:
         self.graphs = Graphs(self.new_handle, self.free)
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
-        self.accepted: dict[Any, Any] = {}  # the last launch of each kernel, which a later one may repeat
+        self.accepted: dict[Any, Any] = {}  # by kernel and configuration, launches that a later one may repeat
         self.kernels: set[str] = set()  # names of launched kernels
         self._users: dict[int, set[str]] = {}  # for each allocation, the kernels that got it
         self._handles_from = self.new_handle()
@@ -181,10 +205,15 @@ class SimulatedGpu:
             self.kernels.add(kernel)
             self.launches += 1
             for address in addresses:
-                found = self.memory.extent(address)
-                if found is not None:
-                    self._users.setdefault(found[0], set()).add(kernel)
+                self.note_user(kernel, address)
             return self.launches - 1, line()
+
+    def note_user(self, kernel: str, address: int) -> bool:
+        """Note that a kernel gets an address; False if it is in no allocation."""
+        found = self.memory.extent(address)
+        if found is not None:
+            self._users.setdefault(found[0], set()).add(kernel)
+        return found is not None
 
     @contextmanager
     def observing(self, observer: Observer) -> Iterator[None]:
@@ -284,17 +313,9 @@ class SimulatedGpu:
             finally:
                 self.lock.release()
 
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Make a driver call under the lock; no memory is freed before its end."""
-        with self.lock:
-            outer, self._called = self._called, True
-            try:
-                yield
-            finally:
-                self._called = outer
-                if not outer:
-                    self._free_given_up()
+    def call(self) -> _Call:
+        """Make a driver call in the body under the lock; no memory is freed before its end."""
+        return _Call(self)
 
     def _free_given_up(self) -> None:
         """Free the memory in the queue, under the lock, and report it to observers."""

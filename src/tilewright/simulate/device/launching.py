@@ -14,7 +14,8 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,12 @@ from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import ArgumentFact, Launch, PassedArguments, Run, StreamRace
 from tilewright.simulate.programs.launch_rules import broken, too_many
 from tilewright.simulate.programs.listing import Parameter
+from tilewright.simulate.programs.program import Program
 from tilewright.simulate.run.grid_barrier import WORKSPACE_BYTES
-from tilewright.simulate.run.job import Placed
+from tilewright.simulate.run.job import Placed, Prepared
 from tilewright.simulate.run.nested import PENDING, Device, run_with_launches
-from tilewright.simulate.run.observed_launch import ended, observed
+from tilewright.simulate.run.observed_launch import ended, repeated
+from tilewright.simulate.state import GLOBAL_BASE
 
 #: The driver's code for each of the machine's errors; the first match counts.
 _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
@@ -69,6 +72,8 @@ _STACK_LIMIT = 0
 #: Limit of pending launches by kernels: CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.
 PENDING_LIMIT = 4
 _NO_LIMITS = Limits()
+#: Launches of a GPU that later ones may repeat.
+_MOST_ACCEPTED = 1024
 #: Operations with which concurrent kernels may use the same memory.
 _ATOMIC = re.compile(r"\b(atom|red|multimem)\.|\b(ld|st)\.(volatile|relaxed|acquire|release|mmio)")
 
@@ -91,12 +96,15 @@ class LaunchConfig:
         return self.is_cooperative or self.cooperative_launch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Accepted:
-    """A launch that was made, and what its checks depended on."""
+    """A launch that was made, ready to be repeated with other values while what its checks depended on holds."""
 
+    library: Library
     state: Any
-    about: Launch
+    prepared: Prepared
+    placed: Placed
+    params: bytes  #: The last ones, whose addresses may be used.
 
 
 class Launcher:
@@ -146,6 +154,8 @@ class Launcher:
         gpu = self.gpu
         with gpu.call():
             about_arguments, self._noted.about = getattr(self._noted, "about", None), None
+            if self._repeated(stream, config, kernel, arguments):
+                return
             noted, passed = about_arguments or (None, None)
             library = Library.of(gpu, kernel.code)
             program = library.entry(kernel.name)
@@ -155,8 +165,6 @@ class Launcher:
                 handle = int(getattr(stream, "handle", stream) or 0)
                 gpu.working_stream(handle)
                 values = packed(program.parameters, arguments)
-                if self._repeated(library, kernel.name, config, values, passed):
-                    return
                 if gpu.graphs.captures and self._captured(handle, about_arguments, (config, kernel, *values)):
                     return
                 facts = tuple(noted(values)) if noted else ()
@@ -184,7 +192,7 @@ class Launcher:
             finally:
                 if workspace:
                     gpu.free(workspace)
-            self._accept(library, kernel.name, config, values, about, run)
+            self._accept(library, kernel, config, values, about, run)
             if run.written:
                 uses = gpu.allocations_at(fact.address for fact in facts)
                 again = functools.partial(self._observed, library, about, values, workspace)
@@ -197,43 +205,65 @@ class Launcher:
         if run.printed:
             self._show(run.printed)
 
-    def _repeated(
-        self, library: Library, name: str, config: Any, values: Sequence[bytes], passed: PassedArguments | None
-    ) -> bool:
+    def _repeated(self, stream: Any, config: Any, kernel: Kernel, arguments: Sequence[Any]) -> bool:
+        """Repeat a launch that an earlier call made; False if there is none."""
+        known = self.gpu.accepted.get(key := launch_key(config, kernel))
+        if known is None or len(arguments) != len(known.prepared.launch.program.parameters):
+            return False
+        handle = int(getattr(stream, "handle", stream) or 0)
+        return self.repeat(key, handle, _params(known.prepared.launch.program, arguments))
+
+    def repeat(self, key: Any, stream: int, params: bytes) -> bool:
         """Repeat a launch that an earlier call made, which needs none of the checks; False if there is none.
 
-        What the checks depend on is unchanged, and there is no observer.
+        What the checks depend on is unchanged, and there is no observer. The values of parameters may differ.
         """
         gpu = self.gpu
-        if gpu.graphs.captures or gpu.left_out.launches:
+        known = gpu.accepted.get(key)
+        if known is None or gpu.graphs.captures or gpu.left_out.launches or gpu.broken or stream not in gpu.streams:
             return False
-        known = gpu.accepted.get((library.handle, name))
-        if known is None or known.state != self._state(library, name, config, values) or passed is not None:
+        if known.state != self._state(known.library, known.prepared.launch.program.entry):
             return False
+        if params != known.params and not self._may_use(known, params):
+            return False
+        known.params = params
         gpu.launches += 1
         try:
             with gpu.host.in_step():
-                observed(known.about, values, Placed(gpu.memory, library.base, 0), ())
+                repeated(known.prepared, params, known.placed)
         except TilewrightError as error:
             raise self._failed(error) from None
         return True
 
+    def _may_use(self, known: Accepted, params: bytes) -> bool:
+        """Whether no parameter is an address outside allocations; notes the allocations as used by the kernel."""
+        gpu = self.gpu
+        integers, end = known.prepared.integers, GLOBAL_BASE + gpu.addresses.addresses.end
+        before = integers.addresses(known.params)
+        for address, old in zip(integers.addresses(params), before, strict=True):
+            if address != old and GLOBAL_BASE <= address < end and not gpu.note_user(known.prepared.launch.name, address):
+                return False
+        return True
+
     def _accept(
-        self, library: Library, name: str, config: Any, values: Sequence[bytes], about: Launch, run: Run
+        self, library: Library, kernel: Kernel, config: Any, values: Sequence[bytes], about: Launch, run: Run
     ) -> None:
         """Note a launch that a later call may repeat."""
         gpu, program = self.gpu, about.program
-        if gpu.observers or about.cooperative or about.cluster or about.passed or program.launches_kernels:
+        if gpu.observers or about.cooperative or about.cluster or program.launches_kernels:
             return
-        if run.part is None and not program.prints:
-            gpu.accepted[library.handle, name] = Accepted(self._state(library, name, config, values), about)
+        if run.part is None and not program.prints and (key := launch_key(config, kernel)) is not None:
+            if len(gpu.accepted) >= _MOST_ACCEPTED:
+                gpu.accepted.clear()
+            prepared, placed = Prepared(replace(about, passed=None)), Placed(gpu.memory, library.base, 0)
+            state = self._state(library, kernel.name)
+            gpu.accepted[key] = Accepted(library, state, prepared, placed, program.pack(values))
 
-    def _state(self, library: Library, name: str, config: Any, values: Sequence[bytes]) -> Any:
+    def _state(self, library: Library, name: str) -> Any:
         """What a launch and its checks depend on, besides the kernel and the stream."""
         gpu = self.gpu
-        shape = config.grid, config.block, config.cluster, config.shmem_size, _is_cooperative(config)
         limits = gpu.limits, gpu.set_limits.get(_STACK_LIMIT), gpu.kernel_limits.get((library.handle, name))
-        return values, shape, limits, gpu.observers, gpu.seed
+        return limits, gpu.observers, gpu.seed
 
     def _captured(self, stream: int, noted: Any, given: tuple[Any, ...]) -> bool:
         """Add a launch to the graph that captures its stream; return False if none does.
@@ -351,6 +381,16 @@ class Launcher:
                 raise DriverError(code, f"{code}: {wrong}")
 
 
+def launch_key(config: Any, kernel: Kernel) -> Any:
+    """A kernel and a configuration as a key; None if it has none."""
+    key = kernel, config.grid, config.block, config.cluster, config.shmem_size, _is_cooperative(config)
+    try:
+        hash(key)
+    except TypeError:  # extents in a list
+        return None
+    return key
+
+
 def _is_cooperative(config: Any) -> bool:
     return bool(config.cooperative if isinstance(config, LaunchConfig) else config.is_cooperative)
 
@@ -390,6 +430,14 @@ def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[b
             data = bytes(argument) if isinstance(argument, _PLAIN) else _bytes(argument)
         values.append(data[: parameter.bytes].ljust(parameter.bytes, b"\0"))
     return tuple(values)
+
+
+def _params(program: Program, arguments: Sequence[Any]) -> bytes:
+    """Arguments as packed parameters."""
+    if set(map(type, arguments)) == {int} and all(parameter.bytes == 8 for parameter in program.parameters):
+        with suppress(struct.error):
+            return struct.pack(f"<{len(arguments)}q", *arguments)
+    return program.pack(packed(program.parameters, arguments))
 
 
 def _bytes(argument: Any) -> bytes:

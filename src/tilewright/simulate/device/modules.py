@@ -190,7 +190,7 @@ def cuLibraryUnload(gpu: SimulatedGpu, library: Any) -> None:
     found = gpu.libraries.pop(int(library), None)
     if found is None:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")
-    for key in [key for key in gpu.accepted if key[0] == found.handle]:
+    for key in [key for key, known in gpu.accepted.items() if known.library is found]:
         del gpu.accepted[key]
     if found.base and gpu.memory.begins(found.base):
         gpu.free(found.base)

@@ -249,11 +249,6 @@ class Program:
         return tuple(found)
 
     @functools.cached_property
-    def classes(self) -> dict[Any, Any]:
-        """What launches keep for later ones: the `LaunchClass` of a launch, by the values that it depends on."""
-        return {}
-
-    @functools.cached_property
     def _is_dense(self) -> bool:
         """Whether each parameter begins where the one before ends."""
         starts = itertools.accumulate((parameter.bytes for parameter in self.parameters), initial=0)

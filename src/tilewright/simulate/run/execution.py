@@ -13,6 +13,7 @@ import numpy as np
 from tilewright.errors import KernelError, OutOfMemoryError
 from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.ground.native.pages import stack_bytes
+from tilewright.ground.progress import announced
 from tilewright.ground.settings import host_threads
 from tilewright.simulate import state
 from tilewright.simulate.events import Facts
@@ -67,14 +68,13 @@ class Execution:
     def __init__(self, job: Job, placed: Placed, params: bytes) -> None:
         self.job, self.launch, self.placed, self.plan = job, job.launch, placed, job.plan
         self.warp_instructions = 0
+        self.seconds = 0.0
         self._used_bytes = placed.memory.used_bytes
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
         self._better: ReadyKernel | None = None
         self._contexts: list[Any] = []  # of all host threads
         self._guard: MemoryGuard | None = None
-        seconds = self.launch.limits.seconds
-        self._deadline = time.monotonic() + seconds if seconds is not None else None
         self.grid_barrier = GridBarrier(placed.memory, placed.workspace, self.plan.blocks) if placed.workspace else None
         self._turns = None
         if job.ready.translation.waits_in_calls:
@@ -84,27 +84,40 @@ class Execution:
         self._stop, self._next = self._seat.stop, self._seat.next
         if placed.params_address:
             placed.memory.view(placed.params_address, len(params))[:] = np.frombuffer(params, np.uint8)
+        self._began_s, seconds = time.monotonic(), self.launch.limits.seconds
+        self._deadline = self._began_s + seconds if seconds is not None else None
 
     def run(self) -> None:
         """Run all blocks; returns when the grid is finished.
 
-        Raises KernelError: what went wrong first.
+        Raises KernelError: what went wrong first; KeyboardInterrupt: Ctrl-C, with the place as a KernelError.
         """
         code = self._first_turn() if self._reuses and self.grid_barrier is None and self._is_small() else None
         if code == state.FINISHED and self.warp_instructions <= self._limit:
             self.plan.leave(self._seat)
-            return
-        self.warp_instructions = 0
-        with DeferredSigint() as interrupt:
-            try:
+        else:
+            self._run_rest(code)
+        self.seconds = time.monotonic() - self._began_s
+        if self.job.improvement is not None:
+            self.job.improvement.over(self.seconds)
+
+    def _run_rest(self, code: int | None) -> None:
+        """Run all blocks; `code` is that of the first turn, if there was one."""
+        name, blocks, self.warp_instructions = self.launch.program.name, self.plan.blocks, 0
+        try:
+            announcement = announced("running", name, blocks, "blocks", self.blocks_done, launch=True)
+            with announcement, DeferredSigint() as interrupt:
                 self._run(code, interrupt)
-            finally:
-                if self._turns is not None:
-                    self._turns.end()
+        except KeyboardInterrupt:  # not a subclass: the interpreter's exit status needs this class
+            failure = self._failure if isinstance(self._failure, KernelError) else KernelError(f"{name}: stopped")
+            raise KeyboardInterrupt(failure) from None
+        finally:
+            if self._turns is not None:
+                self._turns.end()
         if self._failure is not None:
             raise self._failure
         if self.budget.passed:  # in the last rounds
-            raise self._diagnosis.stopped(self.plan.blocks - 1)
+            raise self._diagnosis.stopped(blocks - 1)
 
     def _first_turn(self) -> int:
         """Run blocks on this thread for a short time; returns the code with which they stopped."""
@@ -123,7 +136,7 @@ class Execution:
         return code
 
     def _run(self, code: int | None, interrupt: DeferredSigint) -> None:
-        """Run all blocks, or stop at an interrupt or a failure; `code` is that of the first turn, if there was one."""
+        """Run all blocks, or stop at an interrupt or a failure."""
         shift = self._shift(self._seat, code)
         if code is not None or self._is_small():
             self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS // self.job.ready.translation.slowness))
@@ -208,11 +221,6 @@ class Execution:
         started = min(self._next.value, self.plan.clusters) - self.plan.first
         return max(0, started - self.workers) * self.plan.cluster_blocks
 
-    def stopped_by_hand(self) -> KernelError:
-        """The place where Ctrl-C ended the launch, if a host thread reported one."""
-        failure = self._failure
-        return failure if isinstance(failure, KernelError) else KernelError(f"{self.launch.name}: stopped")
-
     def _is_small(self) -> bool:
         """Whether the calling thread may run it: its frame and memory are small, and no instrument calls Python."""
         return (
@@ -230,7 +238,7 @@ class Execution:
         waits = self.job.ready.translation.spins or plan.ways
         return min(plan.blocks, self.workers * (plan.resident if waits else 1) * plan.cluster_blocks)
 
-    @functools.cached_property
+    @property
     def _is_large(self) -> bool:
         """Whether it may take so much of the host's memory that its threads must often look whether they may go on."""
         left = _LARGE_BYTES - self._used_bytes * (1 + _OBSERVED_BYTES if self.job.instruments else 1)
@@ -361,7 +369,7 @@ class Execution:
     def _improve(self) -> None:
         """Run warps in better code from their next turn on, once it is ready."""
         if self.job.improvement is not None and self._better is None:
-            self._better = self.job.improvement.found()
+            self._better = self.job.improvement.found(time.monotonic() - self._began_s)
             if self._better is not None:
                 for record in list(self._contexts):
                     record[state.CONTEXT["warp_function"] // 8] = self._better.address

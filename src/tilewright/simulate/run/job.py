@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tilewright.errors import LaunchError, TargetError
 from tilewright.simulate.events import Instrument
@@ -15,17 +17,18 @@ from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.launch_rules import broken
 from tilewright.simulate.programs.listing import parsed, unfit
 from tilewright.simulate.ptx import tree
+from tilewright.simulate.run.integers import Integers
 from tilewright.simulate.run.kernels import ReadyKernel, TierUp, kernel_store
 from tilewright.simulate.run.memory import Memory
 from tilewright.simulate.run.plan import Plan, plan_of
 from tilewright.simulate.translate.analysis.graph import is_strong
 from tilewright.simulate.translate.analysis.layout import Layout
-from tilewright.simulate.translate.analysis.special import SMALL, SMALL_WIDE, LaunchClass
+from tilewright.simulate.translate.analysis.special import LaunchClass
 
 #: With a driver, shared memory of a block is a multiple of this, the most bytes of one access: compilers read the end
 #: of dynamic shared memory in whole vectors, because a GPU allocates it in larger pieces. Source: PTX ISA, 9.7.9.8.
 _VECTOR_BYTES = 16
-#: Classes of launches that a program knows at once, by the values of parameters.
+#: Kinds of values of parameters that a launch knows at once.
 _MOST_CLASSES = 64
 
 
@@ -65,27 +68,79 @@ class Job:
         return max(self.ready.translation.layout.param_bytes, 1)
 
 
-def made_ready(launch: Launch, values: Sequence[bytes], instruments: Sequence[Instrument]) -> Job:
-    """Translate a launch's kernel, or take it from the store.
+class Prepared:
+    """A launch, ready for any values of its parameters: what does not depend on them is decided once.
 
-    `values` has the bytes of each of the program's parameters. The code depends on which of them are small and which
-    arrays have a last stride of one element, but on no address.
+    The code depends on which of them are small and which arrays have a last stride of one element, but on no address.
+
+    Raises TargetError: the PTX is for other GPUs only.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        _check_target(launch)
+        program = launch.program
+        if launch.cluster is not None or _has_clusters(program.ptx, program.entry):
+            launch = replace(launch, cluster=cluster_of(program, launch.cluster, launch.grid, launch.gpu))
+        self.launch = launch
+        self.integers = Integers(program.parameters, program.offsets)
+        arrays = program.last_strides
+        if program.abi != "numba":
+            dimensions = tuple([0 if fact.dtype is None else len(fact.shape) for fact in launch.arguments])
+            arrays = _last_strides(dimensions, len(program.parameters))
+        at = self.integers.numbers
+        self._strides = [(at[size], at[stride]) for size, stride in arrays if size in at and stride in at]
+        self._jobs: dict[Any, Job] = {}
+
+    def job(self, params: bytes) -> Job:
+        """The launch with packed parameters, without instruments."""
+        kind = self._kind(params)
+        job = self._jobs.get(kind)
+        if job is None or (job.improvement is not None and job.improvement.made()):
+            job = self._made(kind, ())
+            if len(self._jobs) >= _MOST_CLASSES:
+                self._jobs.clear()
+            self._jobs[kind] = job
+        return job
+
+    def observed(self, params: bytes, instruments: Sequence[Instrument]) -> Job:
+        """The launch with packed parameters and instruments."""
+        return self._made(self._kind(params), instruments)
+
+    def _kind(self, params: bytes) -> tuple[tuple[bool, ...], tuple[int, ...]]:
+        """Which integers are small, and the last strides of arrays that are one element, else 0."""
+        values = self.integers.read(params)
+        units = [values[stride] if values[size] == values[stride] else 0 for size, stride in self._strides]
+        return tuple(map(operator.le, values, self.integers.most_small)), tuple(units)
+
+    def _made(self, kind: tuple[tuple[bool, ...], tuple[int, ...]], instruments: Sequence[Instrument]) -> Job:
+        """Translate the kernel for launches of a kind, or take it from the store."""
+        launch, integers = self.launch, self.integers
+        places = zip(integers.offsets, integers.bits, strict=True)
+        small = frozenset(place for place, is_small in zip(places, kind[0], strict=True) if is_small)
+        strides = zip(self._strides, kind[1], strict=True)
+        units = frozenset((integers.offsets[at], unit) for (_, at), unit in strides if unit)
+        gives_way = launch.seed is not None and _talks(launch.program.ptx)
+        stack_bytes = launch.limits.stack_bytes + -launch.limits.stack_bytes % 16
+        program = launch.program
+        of = LaunchClass.of(
+            launch.block, launch.grid, small, units, launch.cluster, stack_bytes, gives_way=gives_way
+        )  # fmt: skip
+        ready, improvement = kernel_store().first(program.ptx, program.entry, of, instruments, name=program.name)
+        shared_bytes = _checked_bytes(launch, ready.translation.layout)
+        if instruments:
+            shared_bytes += max(instrument.gap_bytes for instrument in instruments)  # after the last variable too
+        if launch.written is None:
+            shared_bytes += -shared_bytes % _VECTOR_BYTES
+        return Job(launch, tuple(instruments), ready, improvement, shared_bytes, gives_way)
+
+
+def made_ready(launch: Launch, values: Sequence[bytes], instruments: Sequence[Instrument]) -> Job:
+    """Translate a launch's kernel, or take it from the store; `values` has the bytes of each of its parameters.
 
     Raises LaunchError, PtxError: the PTX is for other GPUs only (TargetError), the GPU has less shared or local memory,
     or the machine does not have an instruction.
     """
-    program = launch.program
-    _check_target(launch)
-    if launch.cluster is not None or _has_clusters(program.ptx, program.entry):
-        launch = replace(launch, cluster=cluster_of(program, launch.cluster, launch.grid, launch.gpu))
-    kind = _launch_class(launch, values)
-    ready, improvement = kernel_store().first(program.ptx, program.entry, kind, instruments, name=program.name)
-    shared_bytes = _checked_bytes(launch, ready.translation.layout)
-    if instruments:
-        shared_bytes += max(instrument.gap_bytes for instrument in instruments)  # after the last variable too
-    if launch.written is None:
-        shared_bytes += -shared_bytes % _VECTOR_BYTES
-    return Job(launch, tuple(instruments), ready, improvement, shared_bytes, kind.gives_way)
+    return Prepared(launch).observed(launch.program.pack(values), instruments)
 
 
 @functools.lru_cache(maxsize=256)
@@ -148,44 +203,6 @@ def _checked_bytes(launch: Launch, layout: Layout) -> int:
             f"(got {layout.local_bytes:,}); put large arrays in global memory"
         )
     return layout.dynamic_start + dynamic if dynamic else layout.shared_bytes
-
-
-def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
-    """What the translation may assume of this launch; kept with the program, because many launches are alike."""
-    facts = launch.arguments if launch.program.abi != "numba" else ()
-    dimensions = tuple([0 if fact.dtype is None else len(fact.shape) for fact in facts])
-    known = launch.program.classes
-    limits, seeded = launch.limits, launch.seed is not None
-    key = tuple(values), launch.block, launch.grid, launch.cluster, limits.stack_bytes, seeded, dimensions
-    found = known.get(key)
-    if found is None:
-        found = _new_class(launch, values, dimensions)
-        if len(known) >= _MOST_CLASSES:
-            known.clear()
-        known[key] = found
-    return found
-
-
-def _new_class(launch: Launch, values: Sequence[bytes], dimensions: tuple[int, ...]) -> LaunchClass:
-    program = launch.program
-    small: set[tuple[int, int]] = set()
-    offsets = program.offsets
-    for parameter, offset, value in zip(program.parameters, offsets, values, strict=True):
-        most = SMALL if parameter.bytes == 4 else SMALL_WIDE if parameter.bytes == 8 else -1
-        if parameter.kind == "integer" and int.from_bytes(value, "little") <= most:
-            small.add((offset, 8 * parameter.bytes))
-    strides = set()
-    if program.abi == "numba":
-        arrays = program.last_strides
-    else:
-        arrays = _last_strides(dimensions, len(offsets))
-    for itemsize, stride in arrays:
-        if values[itemsize] == values[stride]:
-            strides.add((offsets[stride], int.from_bytes(values[stride], "little")))
-    stack_bytes = launch.limits.stack_bytes + -launch.limits.stack_bytes % 16
-    gives_way = launch.seed is not None and _talks(program.ptx)
-    kind = launch.block, launch.grid, frozenset(small), frozenset(strides), launch.cluster, stack_bytes
-    return LaunchClass.of(*kind, gives_way=gives_way)
 
 
 @functools.lru_cache(maxsize=256)

@@ -115,42 +115,39 @@ class CompileQueue:
 class TierUp:
     """Better code for a launch's kernel, made once quickly made code has run for long.
 
-    `quick` is what runs, and `key` that of the better, which `make` makes and `look` gives once it is there.
+    `quick` is what runs, and `key` that of the better, which `make` makes and `look` gives once it is there. `queue`
+    gives the queue of the process.
     """
 
     def __init__(
         self,
         key: str,
         quick: ReadyKernel,
-        queue: CompileQueue,
+        queue: Callable[[], CompileQueue],
         make: Callable[[], None],
         look: Callable[[], ReadyKernel | None],
     ) -> None:
-        self._key, self._quick, self._queue, self._make, self._look = key, quick, queue, make, look
+        self._key, self._quick, self._queue, self._make, self.made = key, quick, queue, make, look
         self._worth_seconds = max(WORTH_SECONDS, WORTH_TIMES * quick.translation.making_seconds)
-        self._due = time.monotonic() + self._worth_seconds - queue.spent_seconds(key)
         self._started = False
 
-    def found(self) -> ReadyKernel | None:
-        """The better code, once it is there; the first call after it is due has it made.
+    def found(self, seconds: float) -> ReadyKernel | None:
+        """The better code, once it is there, for a launch that has run for so long; once that is worth it, it is made.
 
         To be called from time to time while a launch runs. Both codes come from one text for LLVM, so a warp that has
         left one goes on in the other.
         """
-        if time.monotonic() >= self._due:
-            self._start()
-        better = self._look()
+        if not self._started and self._queue().spent_seconds(self._key) + seconds >= self._worth_seconds:
+            self._started = True
+            self._queue().begin(self._key, self._make)
+        better = self.made()
         return better if better and better.translation.digest == self._quick.translation.digest else None
 
     def over(self, seconds: float) -> None:
         """The launch has ended, and ran for so long; many short ones earn better code too."""
-        if self._queue.spend(self._key, seconds) >= self._worth_seconds:
-            self._start()
-
-    def _start(self) -> None:
-        if not self._started:
-            self._started = True
-            self._queue.begin(self._key, self._make)
+        self._started = False
+        if self._queue().spend(self._key, seconds) >= self._worth_seconds and self.made() is None:
+            self._queue().begin(self._key, self._make)
 
 
 class KernelStore:
@@ -181,7 +178,6 @@ class KernelStore:
                 quick = self._kept(quick_key, text, optimise=False)
         if quick.calls:  # and so optimised
             return quick, None
-        queue = self._queues.get(os.getpid(), lambda: CompileQueue(self._capacity))
 
         def make() -> None:
             translation = quick.translation if quick.translation.ir else text()
@@ -190,7 +186,10 @@ class KernelStore:
             library = compiler.link_kernel(code, translation.symbol)
             self._ready.get(key, lambda: ReadyKernel(translation, library, cached=True, seconds=0.0))
 
-        return quick, TierUp(key, quick, queue, make, lambda: self._ready.peek(key))
+        return quick, TierUp(key, quick, self._queue, make, lambda: self._ready.peek(key))
+
+    def _queue(self) -> CompileQueue:
+        return self._queues.get(os.getpid(), lambda: CompileQueue(self._capacity))
 
     def _keys(self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]) -> tuple[str, str]:
         """The keys of optimised code, and of quick code."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import KernelError, OutOfMemoryError, TilewrightError
 from tilewright.ground.native.interrupts import DeferredSigint
-from tilewright.ground.progress import announced
 from tilewright.simulate.events import Instrument
 from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.machine.host_memory import refused
@@ -20,7 +18,7 @@ from tilewright.simulate.observer import Launch, Observer, Part, Run
 from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.program import Program
 from tilewright.simulate.run.execution import Execution
-from tilewright.simulate.run.job import Job, Placed, made_ready
+from tilewright.simulate.run.job import Job, Placed, Prepared, made_ready
 from tilewright.simulate.run.memory import placed_again
 
 #: Blocks to run for the other observers, if an observer needs only a part of a launch.
@@ -91,7 +89,8 @@ class Alone:
             about = replace(about, program=build)
             base = placed_again(about.program, self.launch.program, placed.memory, placed.module_base, self._restored)
             placed = replace(placed, module_base=base)
-        return _run(made_ready(about, self._values, instruments), self._values, placed, _Results([instruments]))
+        job = made_ready(about, self._values, instruments)
+        return _run(job, about.program.pack(self._values), placed, _Results([instruments]))
 
 
 class Again:
@@ -114,7 +113,7 @@ class Again:
         with self._placed.memory.restored():
             for address, held in self._before:
                 self._placed.memory.view(address, len(held))[:] = held
-            return _run(job, self._values, self._placed, _Results([instruments]))
+            return _run(job, self._launch.program.pack(self._values), self._placed, _Results([instruments]))
 
 
 class _Results:
@@ -177,7 +176,7 @@ def observed(
             results = _Results(groups)
         job = made_ready(about, values, tuple(itertools.chain(*groups)))
         again = {at: Again(about, values, placed) for at, one in enumerate(observers) if one.repeats(about)}
-        run = _run(job, values, placed, results)
+        run = _run(job, about.program.pack(values), placed, results)
         for at, other in again.items():
             observers[at].again(about, replace(run, results=results.of(at)), other)
     except TilewrightError as error:
@@ -221,41 +220,45 @@ def ended(
             error.results = results.all()
 
 
-def _run(job: Job, values: Sequence[bytes], placed: Placed, results: _Results) -> Run:
-    """Run a job at its place, with the bytes of its parameters: in device memory if something uses their addresses."""
+def repeated(prepared: Prepared, params: bytes, placed: Placed) -> None:
+    """Run a launch again that nobody observes, with packed parameters; it prints nothing.
+
+    Raises LaunchError, PtxError, KernelError: as :func:`observed`.
+    """
+    job = prepared.job(params)
+    if job.ready.translation.addresses_params:
+        _run(job, params, placed, _Results(()))
+    else:
+        Execution(job, placed, params).run()
+
+
+def _run(job: Job, params: bytes, placed: Placed, results: _Results) -> Run:
+    """Run a job at its place, with its packed parameters: in device memory if something uses their addresses."""
     if not placed.params_address and (job.instruments or job.ready.translation.addresses_params):
         address = placed.memory.allocate(job.param_bytes)
         try:
-            return _run(job, values, replace(placed, params_address=address), results)
+            return _run(job, params, replace(placed, params_address=address), results)
         finally:
             placed.memory.free(address)
-    launch, program = job.launch, job.launch.program
-    execution = Execution(job, placed, program.pack(values))
-    start = time.perf_counter()
+    launch, execution = job.launch, Execution(job, placed, params)
     try:
-        with announced("running", program.name, execution.plan.blocks, "blocks", execution.blocks_done, launch=True):
-            execution.run()
-    except KernelError as error:
+        execution.run()
+    except (KernelError, KeyboardInterrupt) as error:
         results.found = execution.results()
-        error.results, error.printed = results.all(), execution.printed()
+        for failed in error.args if isinstance(error, KeyboardInterrupt) else (error,):
+            failed.results = results.all()
+        if isinstance(error, KernelError):
+            error.printed = execution.printed()
         raise
-    except KeyboardInterrupt:
-        stopped = execution.stopped_by_hand()
-        results.found = execution.results()
-        stopped.results = results.all()
-        raise KeyboardInterrupt(stopped) from None  # not a subclass: the interpreter's exit status needs this class
-    seconds = time.perf_counter() - start
     results.found = execution.results() if job.instruments else []
-    if job.improvement is not None:
-        job.improvement.over(seconds)
     return Run(
-        seconds,
+        execution.seconds,
         job.ready.seconds,
         job.ready.cached,
         execution.warp_instructions,
         execution.printed(),
         results.all(),
-        program,
+        launch.program,
         launch.grid,
         launch.block,
         launch.part,

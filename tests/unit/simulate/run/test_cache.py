@@ -20,6 +20,7 @@ KERNEL = Translation(
     waits_for_blocks=False,
     waits_in_calls=True,
     prints=False,
+    addresses_params=True,
     slowness=7,
     sites=[Site(EventKind.ACCESS, 12, "kernel.cu:3", "ld.global.f32", 1, "global", "load", 4)],
     counter_rows=[[0], []],
