@@ -154,9 +154,10 @@ class Launcher:
         gpu = self.gpu
         with gpu.call():
             about_arguments, self._noted.about = getattr(self._noted, "about", None), None
-            if self._repeated(stream, config, kernel, arguments):
-                return
             noted, passed = about_arguments or (None, None)
+            is_whole = passed is None or len(passed.arguments) >= len(arguments)
+            if is_whole and self._repeated(stream, config, kernel, arguments):
+                return
             library = Library.of(gpu, kernel.code)
             program = library.entry(kernel.name)
             block, cluster = _extents(config.block), _cluster(config)
@@ -237,13 +238,10 @@ class Launcher:
 
     def _may_use(self, known: Accepted, params: bytes) -> bool:
         """Whether no parameter is an address outside allocations; notes the allocations as used by the kernel."""
-        gpu = self.gpu
-        integers, end = known.prepared.integers, GLOBAL_BASE + gpu.addresses.addresses.end
-        before = integers.addresses(known.params)
-        for address, old in zip(integers.addresses(params), before, strict=True):
-            if address != old and GLOBAL_BASE <= address < end and not gpu.note_user(known.prepared.launch.name, address):
-                return False
-        return True
+        gpu, integers, name = self.gpu, known.prepared.integers, known.prepared.launch.name
+        end, before = GLOBAL_BASE + gpu.addresses.addresses.end, integers.addresses(known.params)
+        changed = [now for now, old in zip(integers.addresses(params), before, strict=True) if now != old]
+        return all(gpu.note_user(name, address) for address in changed if GLOBAL_BASE <= address < end)
 
     def _accept(
         self, library: Library, kernel: Kernel, config: Any, values: Sequence[bytes], about: Launch, run: Run

@@ -311,7 +311,8 @@ class Execution:
                     break
                 shift.current %= len(slots)
             elif code == state.STALLED:
-                if self.grid_barrier is not None and self.grid_barrier.is_stuck(self._next.value * self.plan.cluster_blocks):
+                handed_out = self._next.value * self.plan.cluster_blocks
+                if self.grid_barrier is not None and self.grid_barrier.is_stuck(handed_out):
                     self._stop.value = 1
                     continue  # the block stops at once, and reports where it waits
                 shift.current = self._next_slot(slots, shift.current)
