@@ -19,6 +19,7 @@ from tilewright.frontends.libcuda.runtime_calls import OF_KERNELS, OF_VARIABLES,
 from tilewright.frontends.libcuda.table import driver_calls, runtime_calls
 from tilewright.frontends.programs import registration
 from tilewright.frontends.programs.headers import Function
+from tilewright.frontends.programs.library import KEEPS_TICKETS
 from tilewright.frontends.programs.protocol import Caller, EndedConnection, Ticket
 from tilewright.frontends.programs.runtime import Runtime
 from tilewright.simulate.device.contexts import PRIMARY
@@ -99,6 +100,8 @@ class Answers:
             given = function.arguments(words)
         except (IndexError, struct.error):
             raise EndedConnection(f"call {number:,} with {len(words):,} bytes, which is none") from None
+        if function.name not in KEEPS_TICKETS:
+            caller.end_tickets()
         with _host(caller):
             return self._result(caller, function, given)
 

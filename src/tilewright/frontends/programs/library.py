@@ -42,9 +42,9 @@ _OLDER = {
     "cudaGraphAddDependencies": "a4 = (size_t)a3, a3 = nullptr;",
 }
 #: Calls that change nothing on which the acceptance of a launch depends, so that tickets stay valid.
-_KEEPS_TICKETS = frozenset(
-    "cudaDeviceSynchronize cudaStreamSynchronize cudaGetLastError cudaPeekAtLastError cudaMalloc cudaFree "
-    "cudaMallocAsync cudaFreeAsync cudaMemcpy cudaMemcpyAsync cudaMemset cudaMemsetAsync cudaGetDevice "
+KEEPS_TICKETS = frozenset(
+    "cudaLaunchKernel cudaDeviceSynchronize cudaStreamSynchronize cudaGetLastError cudaPeekAtLastError cudaMalloc "
+    "cudaFree cudaMallocAsync cudaFreeAsync cudaMemcpy cudaMemcpyAsync cudaMemset cudaMemsetAsync cudaGetDevice "
     "cudaEventCreate cudaEventRecord cudaEventSynchronize cudaEventQuery cudaEventElapsedTime cudaStreamQuery".split()
 )
 _VERSIONED = re.compile(r"#define\s+(cu\w+)\s+(?:__CUD\w+\()?(cu\w+_v\d+)\b")
@@ -172,7 +172,7 @@ def _stub(number: int, function: Function) -> str:
     body = f"tilewright::call({number}{given})"
     if function.name == "cudaLaunchKernel":
         body = f"(tilewright::launched(a0, a1, a2, a3, a4, a5) ? 0 : {body})"
-    elif function.name not in _KEEPS_TICKETS:
+    elif function.name not in KEEPS_TICKETS:
         body = f"(tilewright::end_tickets(), {body})"
     older = f"if (tilewright::older_) {{ {_OLDER[function.name]} }} " if function.name in _OLDER else ""
     result = f"{body};" if function.returns == "void" else f"return ({function.returns}){body};"

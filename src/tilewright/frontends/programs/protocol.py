@@ -13,9 +13,9 @@ import select
 import socket
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tilewright.frontends.programs.runtime import Runtime
 from tilewright.ground.native.header import header
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tilewright.simulate.device.modules import Kernel
 
 _NUMBERS = header(Path(__file__).with_name("messages.h")).numbers
-_CALLED, _ANSWERED, _LAUNCHED, _MOST_WORDS = (
-    _NUMBERS[f"TW_{name}"] for name in ("CALLED", "ANSWERED", "LAUNCHED", "MOST_WORDS")
+_CALLED, _ANSWERED, _LAUNCHED, _MOST_WORDS, _MOST_TICKETS = (
+    _NUMBERS[f"TW_{name}"] for name in ("CALLED", "ANSWERED", "LAUNCHED", "MOST_WORDS", "MOST_TICKETS")
 )
 #: Bytes that are received at once: many launches, which come without waiting for each other.
 _MOST_RECEIVED = 1 << 16
@@ -39,8 +39,6 @@ _MOST_RECEIVED = 1 << 16
 _MOST_WAITING = 1 << 20
 #: The most that a call reads of the program's memory: a fat binary is not larger.
 _MOST_READ = 1 << 30
-#: Most tickets that a connection gives; each keeps its kernel. Later launches wait for an answer.
-_MOST_NUMBERS = 4096
 _HEAD = struct.Struct("<6Q")
 _MESSAGE = struct.Struct("<2I")
 
@@ -57,10 +55,6 @@ class Ticket:
     config: LaunchConfig
     kernel: Kernel
     size_bytes: int  #: Of the packed parameters.
-    key: Any = field(init=False)  #: As of `launch_key`.
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", launch_key(self.config, self.kernel))
 
 
 class Answering(Protocol):
@@ -87,8 +81,7 @@ class Caller(Host):
         self._come = b""  # received and not yet read, from `_at` on
         self._at = 0
         self._made: tuple[int, LaunchConfig, Kernel] | None = None  # the launch of the present call
-        self._tickets: dict[int, Ticket] = {}
-        self._numbers: dict[Any, int] = {}  # of tickets, by what they are for
+        self._tickets: list[Ticket] = []
 
     @functools.cached_property
     def _launcher(self) -> Launcher:
@@ -128,7 +121,8 @@ class Caller(Host):
     def _launches(self, words: bytes) -> Iterator[tuple[Ticket, bytes]]:
         """A launch that has a ticket, and those that have come after it, with their packed parameters."""
         while True:
-            ticket = self._tickets.get(int.from_bytes(words[:8], "little"))
+            number = int.from_bytes(words[:8], "little")
+            ticket = self._tickets[number] if number < len(self._tickets) else None
             if ticket is None or len(words) != 8 + -(-ticket.size_bytes // 8) * 8:
                 raise EndedConnection("a launch without a ticket")
             yield ticket, words[8 : 8 + ticket.size_bytes]
@@ -139,7 +133,7 @@ class Caller(Host):
     def launch_again(self, ticket: Ticket, params: bytes) -> None:
         """Make a launch that has a ticket; as :meth:`launch`."""
         try:
-            if self._launcher.repeat(ticket.key, ticket.stream, params):
+            if self._launcher.repeat(launch_key(ticket.config, ticket.kernel), ticket.stream, params):
                 return
         except DriverError as error:
             self._note(error)
@@ -161,14 +155,16 @@ class Caller(Host):
             return
         if program.prints or program.launches_kernels:  # their output comes with an answer
             return
-        key = stream, config, kernel
-        if key not in self._numbers and len(self._numbers) >= _MOST_NUMBERS:
+        if len(self._tickets) >= _MOST_TICKETS:
             return
-        number = self._numbers.setdefault(key, len(self._numbers))
-        self._tickets[number] = Ticket(stream, config, kernel, size_bytes)
-        self._ask("TICKET", number, len(places))
+        self._tickets.append(Ticket(stream, config, kernel, size_bytes))
+        self._ask("TICKET", len(self._tickets) - 1, len(places))
         for place in places:
             self._out += struct.pack("<2I", *place)
+
+    def end_tickets(self) -> None:
+        """Take all tickets back, as the program does before a call that may change what a launch means."""
+        self._tickets.clear()
 
     def _call(self, words: bytes) -> None:
         self._made = None

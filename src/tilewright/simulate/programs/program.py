@@ -249,6 +249,11 @@ class Program:
         return tuple(found)
 
     @functools.cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What launches keep for later ones."""
+        return {}
+
+    @functools.cached_property
     def _is_dense(self) -> bool:
         """Whether each parameter begins where the one before ends."""
         starts = itertools.accumulate((parameter.bytes for parameter in self.parameters), initial=0)

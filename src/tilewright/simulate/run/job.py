@@ -82,7 +82,8 @@ class Prepared:
         if launch.cluster is not None or _has_clusters(program.ptx, program.entry):
             launch = replace(launch, cluster=cluster_of(program, launch.cluster, launch.grid, launch.gpu))
         self.launch = launch
-        self.integers = Integers(program.parameters, program.offsets)
+        self.integers = program.kept.get(Integers) or Integers(program.parameters, program.offsets)
+        program.kept[Integers] = self.integers
         arrays = program.last_strides
         if program.abi != "numba":
             dimensions = tuple([0 if fact.dtype is None else len(fact.shape) for fact in launch.arguments])
