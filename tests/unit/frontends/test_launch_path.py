@@ -9,10 +9,10 @@ from tilewright.simulate.launch_request import Limits
 
 #: Most modules, Python calls, and crossings between modules, with a margin of a twentieth; lower them when you can.
 MOST = {
-    "simt.launch": (26, 240, 112),
+    "simt.launch": (26, 222, 98),
     "check": (55, 725, 290),
     "profile": (68, 2_640, 995),
-    "numba": (22, 132, 55),
+    "numba": (17, 77, 27),
     "simt.launch, checked": (52, 652, 258),
     "numba, checked": (49, 525, 172),
     "simt.launch, checked and profiled": (78, 1_337, 437),

@@ -156,7 +156,7 @@ class Launcher:
             about_arguments, self._noted.about = getattr(self._noted, "about", None), None
             noted, passed = about_arguments or (None, None)
             is_whole = passed is None or len(passed.arguments) >= len(arguments)
-            if is_whole and self._repeated(stream, config, kernel, arguments):
+            if is_whole and not gpu.observers and self._repeated(stream, config, kernel, arguments):
                 return
             library = Library.of(gpu, kernel.code)
             program = library.entry(kernel.name)
@@ -221,7 +221,9 @@ class Launcher:
         """
         gpu = self.gpu
         known = gpu.accepted.get(key)
-        if known is None or gpu.graphs.captures or gpu.left_out.launches or gpu.broken or stream not in gpu.streams:
+        if known is None or gpu.observers or gpu.broken or stream not in gpu.streams:
+            return False
+        if gpu.graphs.captures or gpu.left_out.launches:
             return False
         if known.state != self._state(known.library, known.prepared.launch.program.entry):
             return False
@@ -261,7 +263,7 @@ class Launcher:
         """What a launch and its checks depend on, besides the kernel and the stream."""
         gpu = self.gpu
         limits = gpu.limits, gpu.set_limits.get(_STACK_LIMIT), gpu.kernel_limits.get((library.handle, name))
-        return limits, gpu.observers, gpu.seed
+        return limits, gpu.seed
 
     def _captured(self, stream: int, noted: Any, given: tuple[Any, ...]) -> bool:
         """Add a launch to the graph that captures its stream; return False if none does.

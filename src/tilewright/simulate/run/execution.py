@@ -197,7 +197,7 @@ class Execution:
     def _counter_count(self) -> int:
         translation = self.job.ready.translation
         each = zip(self.job.instruments, translation.counter_rows, strict=True)
-        return translation.tallies + sum(instrument.slots * len(rows) for instrument, rows in each)
+        return translation.tallies + sum([instrument.slots * len(rows) for instrument, rows in each])
 
     @functools.cached_property
     def _counters(self) -> Any:

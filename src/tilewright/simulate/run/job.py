@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -116,10 +117,9 @@ class Prepared:
     def _made(self, kind: tuple[tuple[bool, ...], tuple[int, ...]], instruments: Sequence[Instrument]) -> Job:
         """Translate the kernel for launches of a kind, or take it from the store."""
         launch, integers = self.launch, self.integers
-        places = zip(integers.offsets, integers.bits, strict=True)
-        small = frozenset(place for place, is_small in zip(places, kind[0], strict=True) if is_small)
+        small = frozenset(itertools.compress(integers.places, kind[0]))
         strides = zip(self._strides, kind[1], strict=True)
-        units = frozenset((integers.offsets[at], unit) for (_, at), unit in strides if unit)
+        units = frozenset([(integers.places[at][0], unit) for (_, at), unit in strides if unit])
         gives_way = launch.seed is not None and _talks(launch.program.ptx)
         stack_bytes = launch.limits.stack_bytes + -launch.limits.stack_bytes % 16
         program = launch.program
