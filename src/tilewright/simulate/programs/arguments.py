@@ -10,6 +10,7 @@ Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`); CUDA C++ Programm
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -114,7 +115,8 @@ def _numba_values(kernel: str, argument: Argument, value: Any, address: AddressO
     if argument.kind == "array":
         shape: Any = value if _fits(argument, value) else _checked_array(kernel, argument, value)
         fields = (0, 0, math.prod(shape.shape), shape.dtype.itemsize, address(value), *shape.shape, *shape.strides)
-        return [_integer(field) for field in fields]
+        packed = struct.pack(f"<{len(fields)}q", *fields)
+        return [packed[at : at + 8] for at in range(0, len(packed), 8)]
     if argument.kind == "record":
         if getattr(value, "dtype", None) != np.dtype(argument.dtype):
             raise _mismatch(kernel, argument, value)

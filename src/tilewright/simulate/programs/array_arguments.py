@@ -151,6 +151,8 @@ class Region:
 
     def offset(self, array: npt.NDArray[Any]) -> int:
         """Bytes from the beginning of the device's copy to an array's element [0, 0, ...]."""
+        if len(self.arrays) == 1 and array.flags.forc:  # it begins where the region does
+            return self.lead_bytes
         return self.lead_bytes + int(array.__array_interface__["data"][0]) - self.low
 
     def elements(self, array: npt.NDArray[Any], copy: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:

@@ -249,6 +249,11 @@ class Program:
         return tuple(found)
 
     @functools.cached_property
+    def param_bytes(self) -> int:
+        """Bytes of the packed parameters."""
+        return self.offsets[-1] + self.parameters[-1].bytes if self.parameters else 0
+
+    @functools.cached_property
     def kept(self) -> dict[Any, Any]:
         """What launches keep for later ones."""
         return {}

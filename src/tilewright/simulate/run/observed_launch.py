@@ -220,6 +220,14 @@ def ended(
             error.results = results.all()
 
 
+def unobserved(job: Job, params: bytes, placed: Placed) -> Run:
+    """Run a job that nobody observes, with its packed parameters.
+
+    Raises KernelError: as :func:`observed`.
+    """
+    return _run(job, params, placed, _Results(()))
+
+
 def repeated(prepared: Prepared, params: bytes, placed: Placed) -> None:
     """Run a launch again that nobody observes, with packed parameters; it prints nothing.
 
@@ -227,7 +235,7 @@ def repeated(prepared: Prepared, params: bytes, placed: Placed) -> None:
     """
     job = prepared.job(params)
     if job.ready.translation.addresses_params:
-        _run(job, params, placed, _Results(()))
+        unobserved(job, params, placed)
     else:
         Execution(job, placed, params).run()
 

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tilewright.errors import LaunchError
+from tilewright.errors import ArgumentTypeError, LaunchError
 from tilewright.simulate.installed_device import completed, installed_device
 from tilewright.simulate.launch_request import LaunchRequest, Limits
 from tilewright.simulate.machine import launch_limits
@@ -34,14 +34,17 @@ from tilewright.simulate.programs.launch_rules import (
 )
 from tilewright.simulate.programs.program import Program
 from tilewright.simulate.run.allocations import ALIGNMENT_BYTES
-from tilewright.simulate.run.job import Placed, check_variables
+from tilewright.simulate.run.job import Placed, Prepared, check_variables
 from tilewright.simulate.run.memory import Memory, module_bytes
 from tilewright.simulate.run.nested import Device, room_bytes, run_with_launches
-from tilewright.simulate.run.observed_launch import ended
+from tilewright.simulate.run.observed_launch import ended, unobserved
 from tilewright.simulate.run.staging import Scene, argument_facts, given_memory, needed_bytes, spaced
 from tilewright.simulate.state import GLOBAL_BASE
 
 _T = TypeVar("_T")
+_NUMBERS = (int, type(None))
+#: Launches that a program keeps for later ones.
+_MOST_KEPT = 64
 
 
 def launched(request: LaunchRequest, observers: Sequence[Observer] = (), *, partly: bool = False) -> Run:
@@ -81,17 +84,45 @@ def run_request(
         program, args = spaced(request.kernel, request.args, request.cc)
     else:
         program, args = request.program, request.args
-    about = _about(request, program)
+    key = _key(request)
+    prepared: Prepared | None = None if observers or key is None else program.kept.get(key)
+    if prepared is not None and prepared.launch.gpu is not request.target:
+        prepared = None
+    about = _about(request, program) if prepared is None else prepared.launch
     if numbered is not None:
         index, line = numbered(program.name)
         about = replace(about, index=index, source_line=line)
-    _refuse_wrong(about, observers)
+    if prepared is None:
+        _refuse_wrong(about, observers)
     memory = given_memory(program.name, args, request.memory)
     with _staged(about, args, memory, observers, red_zones=red_zones) as (about, values, device, staged):
-        run = run_with_launches(about, values, replace(device, partly=partly))
+        if observers or program.launches_kernels:
+            run = run_with_launches(about, values, replace(device, partly=partly))
+        else:
+            prepared = prepared or _prepared(about, key)
+            run = unobserved(prepared.job(program.pack(values)), program.pack(values), device.placed)
         if run.part is None:
             staged.copy_back(device.memory.clear)
         return run
+
+
+def _key(request: LaunchRequest) -> Any:
+    """What a requested launch is, without its kernel and arguments; None if it is written in an unusual way."""
+    numbers = request.grid, request.block, request.shared_bytes, request.seed, request.cluster
+    for one in numbers:
+        if type(one) not in _NUMBERS and not (type(one) is tuple and set(map(type, one)) == {int}):
+            return None
+    return (*numbers, request.limits, request.cooperative)
+
+
+def _prepared(about: Launch, key: Any) -> Prepared:
+    """A launch that later ones of its kernel may repeat."""
+    made, kept = Prepared(about), about.program.kept
+    if key is not None:
+        if len(kept) >= _MOST_KEPT:
+            kept.clear()
+        kept[key] = made
+    return made
 
 
 def looked_at(request: LaunchRequest, look: Callable[[BlocksAlone], _T]) -> _T:
@@ -173,8 +204,10 @@ def _staged(
 ) -> Iterator[tuple[Launch, Sequence[bytes], Device, StagedArguments]]:
     """A launch with its arguments copied in, in a new memory if none is given; and the device that it runs on."""
     program = about.program
-    # A wrong argument is refused before memory is allocated.
-    size = max(len(program.pack(program.marshal(args, lambda value: GLOBAL_BASE))), 1)
+    check = functools.partial(program.marshal, args, lambda value: GLOBAL_BASE)
+    if memory is not None or observers:  # a wrong argument is refused before memory is allocated
+        check()
+    size = max(program.param_bytes, 1)
     if variable_bytes := module_bytes(program):
         check_variables(about, variable_bytes)
     kept = memory is not None or red_zones
@@ -191,7 +224,11 @@ def _staged(
         module_base = scene.variables(program, kept=kept)
         workspace = scene.workspace(about.cooperative)
         placed = Placed(memory, module_base, scene.parameters(size), workspace)
-        staged = scene.stage(args)
+        try:
+            staged = scene.stage(args)
+        except ArgumentTypeError:
+            check()
+            raise
         if observers:
             about = replace(about, arguments=tuple(argument_facts(program, args, staged)))
         device = Device(

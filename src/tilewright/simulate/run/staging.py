@@ -123,7 +123,7 @@ def needed_bytes(args: Sequence[Any]) -> int:
     needed = 0
     for arg in flat(args):
         if isinstance(arg, np.ndarray):
-            low, high = span(arg)
+            low, high = (0, arg.nbytes) if arg.flags.forc else span(arg)
             needed += high - low + 2 * ALIGNMENT_BYTES  # the lead of a view too
         elif isinstance(arg, ArrayParameter):
             needed += _structure_bytes(arg) + ALIGNMENT_BYTES
