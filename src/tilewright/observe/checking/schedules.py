@@ -25,7 +25,7 @@ from tilewright.simulate.code import LANES
 from tilewright.simulate.launch_request import Limits
 from tilewright.simulate.observer import Launch, LaunchAgain, Run
 
-#: Extra schedules of a launch by default: descending, in turn, and one that is random; see `simulate/run/crew.py`.
+#: Extra schedules of a launch by default: descending, in turn, and one that is random; see `simulate/run/plan.py`.
 SCHEDULES = 3
 #: Launches of one kernel and shape that run in other orders. Programs launch a kernel many times.
 _LAUNCHES = 3
