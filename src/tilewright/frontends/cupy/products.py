@@ -26,6 +26,9 @@ class HostProducts:
             for name, value in values.items():
                 setattr(self, name, value)
 
+    def destroy(self, handle: int) -> None:
+        """Destroy a handle: CuPy does so while the interpreter ends, when nothing can be called any more."""
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """A function by CuPy's name for it, such as `sgemm`."""
         full = f"cublas{name[:1].upper()}{name[1:]}"
