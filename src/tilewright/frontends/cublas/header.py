@@ -17,10 +17,18 @@ from tilewright.frontends.cublas.calls import functions
 #: The statuses of calls.
 STATUSES: Mapping[str, int] = MappingProxyType(
     {
-        "SUCCESS": 0, "NOT_INITIALIZED": 1, "ALLOC_FAILED": 3, "INVALID_VALUE": 7, "ARCH_MISMATCH": 8,
-        "MAPPING_ERROR": 11, "EXECUTION_FAILED": 13, "INTERNAL_ERROR": 14, "NOT_SUPPORTED": 15, "LICENSE_ERROR": 16,
+        "SUCCESS": 0,
+        "NOT_INITIALIZED": 1,
+        "ALLOC_FAILED": 3,
+        "INVALID_VALUE": 7,
+        "ARCH_MISMATCH": 8,
+        "MAPPING_ERROR": 11,
+        "EXECUTION_FAILED": 13,
+        "INTERNAL_ERROR": 14,
+        "NOT_SUPPORTED": 15,
+        "LICENSE_ERROR": 16,
     }
-)  # fmt: skip
+)
 #: Types of arithmetic of a product.
 COMPUTE_TYPES: Mapping[str, int] = MappingProxyType(
     {

@@ -25,7 +25,7 @@ from tilewright.frontends.cublas.storage import (
     triangular,
     update,
     whole,
-)  # fmt: skip
+)
 from tilewright.frontends.host_arrays import Array, read, write
 
 

@@ -26,10 +26,14 @@ _DATA_TYPES: Mapping[int, str] = MappingProxyType(
 #: Types of numbers that are passed by their addresses, by the type in C.
 _NUMBERS: Mapping[str, str] = MappingProxyType(
     {
-        "float": "float32", "double": "float64", "cuComplex": "complex64", "cuDoubleComplex": "complex128",
-        "__half": "float16", "int": "int32",
+        "float": "float32",
+        "double": "float64",
+        "cuComplex": "complex64",
+        "cuDoubleComplex": "complex128",
+        "__half": "float16",
+        "int": "int32",
     }
-)  # fmt: skip
+)
 #: Types of sums, by how the name of a `cublasComputeType_t` begins.
 _SUMS: Mapping[str, str] = MappingProxyType({"16F": "float16", "32F": "float32", "64F": "float64", "32I": "int32"})
 #: Types of A and B, and of C, that products have, by the type of sums.

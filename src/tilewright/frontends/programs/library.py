@@ -27,9 +27,17 @@ from tilewright.ground.progress import announced
 HEADERS = Path(__file__).parent / "include"
 #: File names of the libraries in programs; all are this library.
 NAMES = (
-    "libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcuda.so", "libcuda.so.1",
-    "libcublas.so", "libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-)  # fmt: skip
+    "libcudart.so",
+    "libcudart.so.13",
+    "libcudart.so.12",
+    "libcudart.so.11.0",
+    "libcuda.so",
+    "libcuda.so.1",
+    "libcublas.so",
+    "libcublas.so.13",
+    "libcublas.so.12",
+    "libcublas.so.11",
+)
 #: Versions of symbols that programs ask of the runtime. All our symbols have none and serve each, but the loader prints
 #: a warning if a library lacks a version.
 _VERSIONS = "\n".join(f"{name} {{}};" for name in NAMES if name[-1].isdigit() and not name.startswith("libcuda."))
