@@ -6,7 +6,7 @@ import re
 
 #: How names of headers, files, functions and CuPy's modules begin, with the libraries' names; a longer one is first.
 LIBRARIES = {
-    "cublas": "cuBLAS", "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND",
+    "cublasLt": "cuBLASLt", "cublas": "cuBLAS", "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND",
     "cusparselt": "cuSPARSELt", "cusparse": "cuSPARSE",
     "cusolver": "cuSOLVER", "npp": "NPP", "nccl": "NCCL", "nvjpeg": "nvJPEG", "cutensor": "cuTENSOR",
 }  # fmt: skip
