@@ -15,6 +15,7 @@ from ptx_kernels import kernel, run
 import tilewright as tw
 from tilewright.ground.progress import Activity, announced, watched
 from tilewright.multiply.backends.cpu import product
+from tilewright.simulate.run.execution import Execution
 
 
 class Notes:
@@ -37,6 +38,13 @@ class Notes:
         return [f"{work.doing} {work.what}" for work in self.started_works]
 
 
+@pytest.fixture
+def beyond_its_first_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches are not done in their first turn, which is too short to be announced."""
+    monkeypatch.setattr(Execution, "_is_small", lambda self: False)
+
+
+@pytest.mark.usefixtures("beyond_its_first_turn")
 def test_a_launch_announces_its_translation_and_its_blocks() -> None:
     notes = Notes()
     with watched(notes):
@@ -47,6 +55,7 @@ def test_a_launch_announces_its_translation_and_its_blocks() -> None:
     assert 0.5 < notes.shares[1] <= 1
 
 
+@pytest.mark.usefixtures("beyond_its_first_turn")
 def test_a_kernel_of_a_program_announces_each_step() -> None:
     @cuda.jit
     def double(x: Any) -> None:

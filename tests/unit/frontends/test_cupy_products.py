@@ -11,8 +11,10 @@ import pytest
 import tilewright as tw
 from tilewright.frontends.cupy.products import CUBLASError, HostProducts
 from tilewright.frontends.host_arrays import array_at, write
+from tilewright.multiply.problem.dtypes import element
 from tilewright.simulate.device.contexts import PRIMARY
 from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.run.whole_products import whole_product
 
 Array = npt.NDArray[Any]
 _TYPES = {"f": 0, "d": 1, "e": 2, "b": 3, "F": 4, "D": 5, "i": 10}
@@ -153,3 +155,19 @@ def test_reads_of_unset_memory_are_findings() -> None:
         assert gpu.findings == ()
         device.products.sgemm(device.handle, 0, 0, 2, 2, 2, one, unset, 2, at, 2, one, at, 2)
         assert {finding.code for finding in gpu.findings} == {"TW205"}
+
+
+@pytest.mark.parametrize(("kind", "number"), [("float16", 2), ("bfloat16", 14)])
+def test_products_of_halves_have_the_bits_of_the_tensor_cores(device: Device, kind: str, number: int) -> None:
+    """They truncate where the canonical order rounds: a kernel of tensor cores is judged by equal bits."""
+    dtype, random = element(kind).numpy, np.random.default_rng(2)
+    a, b = (random.standard_normal(shape, np.float32).astype(dtype) for shape in ((24, 512), (512, 40)))
+    one, zero, out = device.number(1, "f"), device.number(0, "f"), device.put(np.zeros((24, 40), np.float32))
+    left, right = device.put(a), device.put(b)
+    device.products.gemmEx(
+        device.handle, 0, 0, 24, 40, 512, one, left, number, 24, right, number, 512, zero, out, 0, 24, 68, 0
+    )
+    bits = (matrix.view(np.uint16) for matrix in (a, b))
+    found = device.get(out, "f", 24, 40)
+    assert np.array_equal(found, whole_product(*bits, element(kind).ptx, device.gpu.record))
+    assert not np.array_equal(found, tw.matmul(a, b, dtype=np.float32))

@@ -1,6 +1,6 @@
 """Products of matrices as cuBLAS's functions: `tw.matmul` computes them on the host, in the canonical order.
 
-Products of float16 and bfloat16 have float32 sums, and those of int8 have int32 sums.
+Products of float16 and bfloat16 have the bits of the GPU's tensor cores, and those of int8 have int32 sums.
 
 Source: cuBLAS, `cublas<t>gemm`, `cublasGemmEx` and their batched forms, `cublasComputeType_t`.
 """
@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tilewright.frontends.cublas.operands import Operands
 from tilewright.frontends.host_arrays import Array, read, written
+from tilewright.multiply.problem.dtypes import element
 from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.run.whole_products import whole_product
+
+#: Compute capability of the first GPUs with tensor cores.
+_OLDEST_CC = (7, 0)
 
 
 def gemm(call: Operands) -> None:
@@ -36,12 +43,23 @@ def multiply(gpu: SimulatedGpu, target: Array, left: Array | None, right: Array 
     if beta:
         read(gpu, target)
     with written(gpu, target):
-        if left is not None and right is not None:
-            tw.matmul(left, right, target, dtype=target.dtype, alpha=alpha.item(), beta=beta.item(), casting="unsafe")
-        elif not beta:
-            target[...] = 0
+        if left is None or right is None:
+            target[...] = (target * beta).astype(target.dtype) if beta else 0
+        elif left.dtype.itemsize == 2 and gpu.record.compute_capability >= _OLDEST_CC:
+            target[...] = _of_tensor_cores(gpu, target, left, right, np.float32(alpha), np.float32(beta))
         else:
-            target[...] = (target * beta).astype(target.dtype)
+            numbers = {"alpha": alpha.item(), "beta": beta.item()}
+            tw.matmul(left, right, target, dtype=target.dtype, casting="unsafe", **numbers)
+
+
+def _of_tensor_cores(gpu: SimulatedGpu, target: Array, left: Array, right: Array, alpha: Any, beta: Any) -> Array:
+    """The result with the bits of the GPU's tensor cores, which those have that sum k in ascending order."""
+    format = element(left.dtype.name).ptx
+    found: Array = alpha * whole_product(left.view(np.uint16), right.view(np.uint16), format, gpu.record)
+    if beta:
+        found = found + beta * target.astype(np.float32)
+    with np.errstate(all="ignore"):  # numbers may be too large for the target
+        return found.astype(target.dtype)
 
 
 gemm3m = gemmEx = GemmEx = gemm

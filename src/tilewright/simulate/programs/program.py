@@ -90,7 +90,8 @@ class Program:
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the compiler, which only this process has."""
-        return self.__dict__ | {"with_arrays": None}
+        own = {name: value for name, value in self.__dict__.items() if name != "kept"}
+        return own | {"with_arrays": None}
 
     @classmethod
     @public

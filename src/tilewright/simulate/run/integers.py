@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Sequence
 
@@ -32,7 +33,8 @@ class Integers:
         for _, one, offset in kept:
             form += f"{offset - end}x{'I' if one.bytes == 4 else 'Q'}"
             end = offset + one.bytes
-        self.read: Callable[[bytes], tuple[int, ...]] = struct.Struct(form).unpack_from
+        #: Unlike a `Struct`, it can be sent to another process.
+        self.read: Callable[[bytes], tuple[int, ...]] = functools.partial(struct.unpack_from, form)
         self._wide = [at for at, (_, bits) in enumerate(self.places) if bits == 64]
 
     def addresses(self, params: bytes) -> list[int]:

@@ -29,7 +29,7 @@ def test_a_defect_of_the_translator_is_reported_as_such(error: Exception, monkey
     assert raised.value.__cause__ is error
 
 
-@pytest.mark.parametrize("defective", [(webs, "split"), (translation, "Shapes"), (translation, "emit_function")])
+@pytest.mark.parametrize("defective", [(webs, "split"), (translation, "Shapes"), (emit, "emit_function")])
 def test_a_defect_of_a_pass_is_reported_as_such(
     defective: tuple[ModuleType, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
