@@ -38,6 +38,7 @@ def perform(gpu: SimulatedGpu, name: str, values: Sequence[Any]) -> None:
         call = Operands(gpu, handles.handle_of(gpu, given["handle"]), function, given)
         call.check()
         call.keep()
+        gpu.outstanding.latest.pop(call.handle.stream, None)  # the next launch in the stream comes after this
         submit(gpu, call.handle.stream, lambda stream: answer(call), "kernel")
     except DriverError as error:
         raise RefusedCall("EXECUTION_FAILED", str(error)) from error

@@ -125,14 +125,20 @@ def GetVector(
 def _copy(
     gpu: SimulatedGpu, rows: int, columns: int, item_bytes: int, places: tuple[int, ...], stream: int, kind: int
 ) -> None:
-    """Copy rows elements of each column from a, whose columns are lda elements apart, to b."""
+    """Copy a matrix by columns: from an address with a leading dimension, to another address with its own.
+
+    Raises RefusedCall: a count is negative, elements have no bytes, or a leading dimension is less than a column.
+    """
     a, lda, b, ldb = places
-    if rows < 0 or columns < 0 or item_bytes <= 0 or min(lda, ldb) < max(1, rows):
-        raise RefusedCall(
-            "INVALID_VALUE",
-            f"counts must be 0 or more, elements of 1 byte or more, and columns {max(1, rows)} elements apart or more "
-            f"(got {rows} x {columns}, elements of {item_bytes} bytes, {lda} and {ldb} apart)",
-        )
+    rules = (
+        ("number of rows", rows, 0),
+        ("number of columns", columns, 0),
+        ("size of elements in bytes", item_bytes, 1),
+        ("leading dimension or increment", min(lda, ldb), max(1, rows)),
+    )
+    for subject, value, least in rules:
+        if value < least:
+            raise RefusedCall("INVALID_VALUE", f"the {subject} must be at least {least} (got {value})")
     width = rows * item_bytes
     runtime.cudaMemcpy2DAsync(gpu, b, ldb * item_bytes, a, lda * item_bytes, width, columns, kind, stream)
 

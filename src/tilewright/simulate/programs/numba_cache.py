@@ -242,20 +242,22 @@ def _is_known(value: Any) -> bool:
     return found is value
 
 
-#: How many entries of Numba's lists are its own, by the list's address.
-_OWN: dict[int, int] = {}
+@memo
+def _own() -> dict[int, int]:
+    """How many entries at the start of Numba's lists are its own, by the list's address; Numba keeps its lists."""
+    return {}
 
 
 def _extended() -> bool:
     """Whether somebody added to what Numba's compiler knows."""
-    numba = str(Path(sys.modules["numba"].__file__ or "").parent)
+    own, numba = _own(), str(Path(sys.modules["numba"].__file__ or "").parent)
     for name, module in list(sys.modules.items()):
         if name.startswith("numba."):
             for registry in filter(None, map(vars(module).get, _REGISTRIES)):
                 for entries in _lists(registry):
-                    if not all(_is_own(one, numba) for one in entries[_OWN.get(id(entries), 0) :]):
+                    if not all(_is_own(one, numba) for one in entries[own.get(id(entries), 0) :]):
                         return True
-                    _OWN[id(entries)] = len(entries)
+                    own[id(entries)] = len(entries)
     return False
 
 

@@ -18,7 +18,7 @@ from tilewright.observe.instruments.touched import Touched, TouchedResult
 from tilewright.simulate.observer import Launch
 from tilewright.simulate.translate.analysis.graph import Op
 
-#: Most lines of a kernel that are told apart.
+#: Most lines of a kernel that get findings of their own.
 _LINES_MAX = 16
 _STRONG = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 

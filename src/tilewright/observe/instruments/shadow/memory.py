@@ -359,8 +359,8 @@ def _lists(
 ) -> tuple[dict[str, tuple[int, int]], int]:
     """Where each list behind a block's memory starts, and its most entries; and the bytes of all.
 
-    Copies in flight write different bytes of shared memory, so there is room for as many of them as can be in flight,
-    of ordinary sizes.
+    Copies in flight write different bytes of shared memory. So shared memory limits how many of ordinary sizes there
+    can be, and the lists have room for that many.
     """
     of_warp, of_block = (min(max(_FOLLOWED, shared_bytes // size), most) for size, most in _COPIES_MAX)
     most = {"flights": of_warp * copies, "sources": of_warp * copies, "readings": _READINGS_MAX * products}
