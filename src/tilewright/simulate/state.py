@@ -40,7 +40,7 @@ SLACK_BYTES: Final = 64 << 10
 AFFINE_SPAN_MAX: Final = 48 << 10
 
 #: What `warp` returns, and values of a warp's `status` field.
-DONE, BLOCKED, YIELDED, FAULT, AWAITS = _numbers("DONE", "BLOCKED", "YIELDED", "FAULT", "AWAITS")
+DONE, BLOCKED, YIELDED, FAULT, AWAITS, GAVE_WAY = _numbers("DONE", "BLOCKED", "YIELDED", "FAULT", "AWAITS", "GAVE_WAY")
 
 #: Further return values of `tw_run`.
 FINISHED, STALLED, DEADLOCK, STOPPED, PAUSED = _numbers("FINISHED", "STALLED", "DEADLOCK", "STOPPED", "PAUSED")

@@ -22,7 +22,8 @@ enum tw_warp_status {
     TW_BLOCKED = 1,
     TW_YIELDED = 2,
     TW_FAULT = 3,
-    TW_AWAITS = 4,  // an mbarrier's phase, which was not complete
+    TW_AWAITS = 4,    // an mbarrier's phase, which was not complete
+    TW_GAVE_WAY = 5,  // to the other warps, for one round
 };
 
 // What `tw_run` returns besides.

@@ -126,6 +126,9 @@ static int32_t visit(struct tw_context *context, struct tw_slot *slot, struct tw
             return faulty(context, slot);
         round->progress = true;
         return GOES_ON;
+    case TW_GAVE_WAY:
+        round->progress = true;
+        __attribute__((fallthrough));
     case TW_YIELDED:
         round->yielded = true;
         if (warp->cluster_arrived)

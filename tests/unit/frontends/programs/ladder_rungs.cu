@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(128)
         for (int part = 0; part < TILE; part += 16)
             multiply(sums, described(left + part), described(right + part));
         asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
-        __syncthreads();
+        // No barrier: the product is the warpgroup's, so no warp goes on before all of them have read their operands.
     }
     row += threadIdx.x / 32 * 16 + lane / 4, column += lane % 4 * 2;
     for (int at = 0; at < 32; at++)

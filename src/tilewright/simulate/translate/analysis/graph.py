@@ -79,6 +79,8 @@ class Block:
     meets: bool = False
     #: this block starts with a strong access, before which its warp may give way to others
     gives_way: bool = False
+    #: this block starts with the wait for a product of a warpgroup, before which the other warps issue theirs
+    lets_others_issue: bool = False
     #: its branch is a guard, not an instruction of the program
     synthetic: bool = False
     ptx_line: int = 0
@@ -311,6 +313,9 @@ class _Cutter:
                     if block.ops or block.index == 0:
                         block = self.start(item.ptx_line)
                     block.meets = True
+                elif row.role is Role.WARPGROUP and row.kind == "group" and op.sources:
+                    block = self.start(item.ptx_line, afresh=True)
+                    block.lets_others_issue = True
                 elif self.gives_way and is_strong(op.form):
                     block = self.start(item.ptx_line, afresh=True)
                     block.gives_way = True

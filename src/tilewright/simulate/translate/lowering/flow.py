@@ -9,7 +9,7 @@ from __future__ import annotations
 from tilewright.simulate.code import Value
 from tilewright.simulate.events import EventKind, Site
 from tilewright.simulate.ptx import tree
-from tilewright.simulate.state import ARRIVE, AWAITS, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS, YIELDED
+from tilewright.simulate.state import ARRIVE, AWAITS, BLOCKED, GAVE_WAY, POINT_BYTES, TRAP, WARP, WARP_POINTS, YIELDED
 from tilewright.simulate.translate.analysis.frontier import full_blocks
 from tilewright.simulate.translate.analysis.graph import Block
 from tilewright.simulate.translate.analysis.layout import align_up
@@ -90,7 +90,7 @@ class Flow:
         for piece in self.pieces:
             found |= {s for i in piece.blocks for s in self.graph.blocks[i].successors if s not in piece.blocks}
         found |= {s for b in self.graph.blocks if b.kind == "barrier" for s in b.successors}
-        found |= {b.index for b in self.graph.blocks if b.gives_way}
+        found |= {b.index for b in self.graph.blocks if b.gives_way or b.lets_others_issue}
         return found | {target for _, target in self.graph.back_edges} | set(self.turns.waitable)
 
     def _holds(self, piece: Piece | None) -> bool:
@@ -208,7 +208,9 @@ class Flow:
         code, e = self.e.code, self.e
         if back:
             self._pay(block, target, [(target, e.mask)])
-        if self.graph.blocks[target].gives_way:
+        if self.graph.blocks[target].lets_others_issue:
+            self._leave_if(Value("true", "i1"), block, target, [(target, e.mask)], GAVE_WAY)
+        elif self.graph.blocks[target].gives_way:
             asked = Value(code.invoke("tw_gives_way", "i32", "ptr %context"), "i32")
             self._leave_if(code.icmp("ne", asked, code.const("i32", 0)), block, target, [(target, e.mask)])
         if not waiting or (target not in self.turns.places and not waiting - {target}):
@@ -318,7 +320,9 @@ class Flow:
     def _spend(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
         self._leave_if(self._empty(), block, target, waits)
 
-    def _leave_if(self, condition: Value, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
+    def _leave_if(
+        self, condition: Value, block: Block, target: int, waits: list[tuple[int, Value]], status: int = YIELDED
+    ) -> None:
         """Return, so that other warps run, if a condition holds."""
         code = self.e.code
         on, out = code.label("on"), code.label("out")
@@ -330,7 +334,7 @@ class Flow:
                 self.turns.add_pending(waiting, mask)
             self._yield_all()
         else:
-            self._leave_at(target, YIELDED)
+            self._leave_at(target, status)
         code.place(on)
 
     def _give_way(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
