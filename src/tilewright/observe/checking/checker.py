@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from tilewright.errors import KernelError, LaunchError, PtxError
 from tilewright.observe.checking import (
-    copies,
     faults,
-    finite,
     folded,
     hosts,
     launches,
     mending,
+    outcome,
     passed,
     signatures,
     statements,
@@ -52,6 +51,7 @@ from tilewright.observe.instruments.shadow.cells import READABLE, ROW_GAP
 from tilewright.observe.instruments.shadow.found import UNSET
 from tilewright.observe.instruments.shadow.memory import MemoryCheck
 from tilewright.observe.instruments.shadow.states import States
+from tilewright.observe.instruments.shuffles import Link, Shuffles
 from tilewright.observe.instruments.tensor_memory import TensorMemory
 from tilewright.observe.instruments.touched import Touched, TouchedResult
 from tilewright.observe.instruments.wraparound import Wraparound
@@ -71,6 +71,7 @@ from tilewright.simulate.observer import (
 )
 from tilewright.simulate.programs.clusters import cluster_of
 from tilewright.simulate.programs.listing import parsed
+from tilewright.simulate.programs.program import Program
 from tilewright.simulate.run.allocations import red_zone_bytes
 
 #: Directives of kernels whose blocks are in clusters.
@@ -246,7 +247,7 @@ class Checks(Observer):
 
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
         """Report elements of an array that the host reads although nobody wrote them."""
-        self._found += copies.unwritten(array, source_line, self._states)
+        self._found += outcome.unwritten(array, source_line, self._states)
 
     def used(self, run: Run, address: int, size_bytes: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """From the launch's maps of touched bytes."""
@@ -274,7 +275,7 @@ class Checks(Observer):
         self._found += self._misfits
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
-            if folded.holds_arrays(launch.program):
+            if _holds_arrays(launch.program):
                 self._waiting[launch.name] = None
             file = launch.program.definition[0]
             found = _of_text(*key[:2], launch.name, file, tuple(dtypes))
@@ -293,17 +294,24 @@ class Checks(Observer):
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """New instruments for the launch."""
         read, kernel = values_of(launch), (launch.program.ptx, launch.program.entry)
-        signs = _signs(*kernel) if read is not None else {}
-        memory = self._memory_of(launch).on(self._states)
-        convergence = Convergence(launch.name)
-        found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
-        shuffles = shuffling.instrument(read, launch.name) if read is not None else None
+        found: list[Instrument] = [
+            self._memory_of(launch).on(self._states),
+            Convergence(launch.name),
+            Touched(),
+            Nonfinite(outcome.float_arrays(launch)),
+        ]
+        if read is None:
+            return found
+        if signs := _signs(*kernel):
+            found.append(Wraparound(signs))
+        if self._before is not None and launch.overlaps == self._before[0].index:
+            found += early.instruments(read)
+        if followed := _followed(*kernel):
+            found.append(Shuffles(launch.name, *followed))
         asked = launch.program, launch.cluster, launch.grid, launch.gpu
-        alone = read is not None and _uses_tensor_memory(*kernel) and cluster_of(*asked) in (None, (1, 1, 1))
-        more: list[Instrument] = [Wraparound(signs)] if signs else []
-        if read is not None and self._before is not None and launch.overlaps == self._before[0].index:
-            more += early.instruments(read)
-        return [*found, *more, *([shuffles] if shuffles else []), *([TensorMemory(launch.name)] if alone else [])]
+        if _uses_tensor_memory(*kernel) and cluster_of(*asked) in (None, (1, 1, 1)):
+            found.append(TensorMemory(launch.name))
+        return found
 
     def repeats(self, launch: Launch) -> bool:
         """Whether the launch's findings can depend on the order of its warps."""
@@ -347,9 +355,9 @@ class Checks(Observer):
         if run is not None:  # compilers leave out the writes of a kernel that never ends
             found += self._lost.pop((launch.program.ptx, launch.program.entry), ())
             self._coverage.add(launch, results["touched"], read)
-            found += copies.findings(launch, results["touched"])
+            found += outcome.lost(launch, results["touched"])
             if read is not None and not any(map(_may_spread, found)):
-                nonfinite = finite.findings(launch, read, results["nonfinite"], results["touched"])
+                nonfinite = outcome.nonfinite(launch, read, results["nonfinite"], results["touched"])
                 found += self._of_launch(nonfinite, launch, read)
         found += self._raised[raised_before:]
         known = {(one.code, one.source, one.line) for one in found}
@@ -391,10 +399,23 @@ def _of_text(ptx: str, entry: str, name: str, file: str, dtypes: tuple[np.dtype[
     return (*precision.findings(read, name, dtypes, file), *of_all)
 
 
+def _holds_arrays(program: Program) -> bool:
+    """See `folded.holds_arrays`; a program's source is read once."""
+    if _holds_arrays not in program.kept:
+        program.kept[_holds_arrays] = folded.holds_arrays(program)
+    return bool(program.kept[_holds_arrays])
+
+
 @functools.lru_cache(maxsize=_KERNELS)
 def _signs(ptx: str, entry: str) -> dict[int, bool]:
     """See `indices.lines`."""
     return indices.lines(values.of_kernel(ptx, entry))
+
+
+@functools.lru_cache(maxsize=_KERNELS)
+def _followed(ptx: str, entry: str) -> tuple[dict[int, Link], dict[int, tuple[int, ...]]] | None:
+    """See `shuffling.followed`."""
+    return shuffling.followed(values.of_kernel(ptx, entry))
 
 
 @functools.lru_cache(maxsize=_KERNELS)

@@ -21,7 +21,7 @@ from tilewright.simulate.ptx import tree
 from tilewright.simulate.run.integers import Integers
 from tilewright.simulate.run.kernels import ReadyKernel, TierUp, kernel_store
 from tilewright.simulate.run.memory import Memory
-from tilewright.simulate.run.plan import Plan, plan_of
+from tilewright.simulate.run.plan import Plan
 from tilewright.simulate.translate.analysis.graph import is_strong
 from tilewright.simulate.translate.analysis.layout import Layout
 from tilewright.simulate.translate.analysis.special import LaunchClass
@@ -29,8 +29,8 @@ from tilewright.simulate.translate.analysis.special import LaunchClass
 #: With a driver, shared memory of a block is a multiple of this, the most bytes of one access: compilers read the end
 #: of dynamic shared memory in whole vectors, because a GPU allocates it in larger pieces. Source: PTX ISA, 9.7.9.8.
 _VECTOR_BYTES = 16
-#: Kinds of values of parameters that a launch knows at once.
-_MOST_CLASSES = 64
+#: Kinds of values of parameters that a launch knows at once, and shapes of launches that a kernel does.
+_MOST_CLASSES, _MOST_PLANS = 64, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,17 @@ class Job:
     @functools.cached_property
     def plan(self) -> Plan:
         """What it has in common with other launches of its shape."""
-        return plan_of(self.launch, self.ready, self.shared_bytes, gives_way=self.gives_way)
+        launch, plans = self.launch, self.ready.plans
+        key = (
+            launch.grid, launch.block, launch.cluster, launch.seed, launch.part, launch.limits.call_depth,
+            launch.gpu.compute_capability, launch.shared_bytes, self.shared_bytes, self.gives_way,
+        )  # fmt: skip
+        found: Plan | None = plans.get(key)
+        if found is None:
+            if len(plans) >= _MOST_PLANS:
+                plans.clear()
+            found = plans[key] = Plan(launch, self.ready, self.shared_bytes, gives_way=self.gives_way)
+        return found
 
     @property
     def param_bytes(self) -> int:

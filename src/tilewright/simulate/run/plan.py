@@ -71,8 +71,8 @@ AT = {name: offset // 8 for name, offset in state.CONTEXT.items()}
 RESIDENT_MAX = 1024
 #: The same where blocks do not wait for blocks, and only give way to them before strong accesses.
 _GIVING_WAY = 32
-#: Shapes of launches that a kernel knows at once, and how many host threads' memory of one waits to be used again.
-_PLANS, _LEFT = 4, 2
+#: How many host threads' memory of a plan waits to be used again.
+_LEFT = 2
 
 
 class Plan:
@@ -135,19 +135,3 @@ class Plan:
             return self._left.pop()
         except IndexError:
             return None
-
-
-def plan_of(launch: Launch, ready: ReadyKernel, shared_bytes: int, *, gives_way: bool) -> Plan:
-    """The plan of a launch: of an earlier one, or made now."""
-    key = (
-        launch.grid, launch.block, launch.cluster, launch.seed, launch.part, launch.limits.call_depth,
-        launch.gpu.compute_capability, launch.shared_bytes, shared_bytes, gives_way,
-    )  # fmt: skip
-    plans: dict[Any, Plan] = ready.plans
-    found = plans.get(key)
-    if found is None:
-        found = Plan(launch, ready, shared_bytes, gives_way=gives_way)
-        if len(plans) >= _PLANS:
-            plans.clear()
-        plans[key] = found
-    return found

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from tilewright.ground.dominance import post_dominators
 from tilewright.observe.checking.static.values import Values
-from tilewright.observe.instruments.shuffles import CHAINS, Link, Shuffles
+from tilewright.observe.instruments.shuffles import CHAINS, Link
 from tilewright.simulate.isa import Role
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.translate.analysis.graph import Block, Op
 
 
-def instrument(values: Values, kernel: str) -> Shuffles | None:
-    """The instrument for a kernel; None if no shuffle's result is stored."""
+def followed(values: Values) -> tuple[dict[int, Link], dict[int, tuple[int, ...]]] | None:
+    """What `Shuffles` follows in a kernel: shuffles and stores, by PTX line; None if no shuffle's result is stored."""
     moves = [op for op in values.ops if op.form.row.role is Role.SHUFFLE]
     if not moves:
         return None
@@ -37,7 +37,7 @@ def instrument(values: Values, kernel: str) -> Shuffles | None:
             followed = tuple(sorted(chain for chain in stored if chain < CHAINS))
             if followed:
                 stores[op.instruction.ptx_line] = followed
-    return Shuffles(kernel, links, stores) if links and stores else None
+    return (links, stores) if links and stores else None
 
 
 def _moved(op: Op) -> tuple[str, ...]:

@@ -1,6 +1,11 @@
-"""TW603: a kernel stored NaN or infinity although every value that it read was finite.
+"""Defects of what a launch leaves in arrays: results that are lost (TW510), unwritten elements (TW205), NaN (TW603).
 
-Reported at the store, if such a value is in an array after the launch. Not reported
+numba-cuda copies each host array of a launch to the device, and back afterwards, one after the other. Two arrays that
+share memory become two on the device. The copy back of the last one overwrites the others, even if the kernel wrote
+only through the first.
+
+TW603: a kernel stored NaN or infinity although every value that it read was finite. Reported at the store, if such a
+value is in an array after the launch. Not reported
 
 - if the kernel read a non-finite element, or an array that it read had one;
 - if the kernel names such a constant, such as the start value of a minimum: then it may store it;
@@ -9,17 +14,23 @@ Reported at the store, if such a value is in an array after the launch. Not repo
 
 from __future__ import annotations
 
+import itertools
+import math
 import struct
 from collections.abc import Iterator
 
 import numpy as np
 
+from tilewright.observe.checking import launches
 from tilewright.observe.checking.static.values import Values
-from tilewright.observe.instruments.findings import Finding
+from tilewright.observe.instruments.findings import Finding, split
 from tilewright.observe.instruments.nonfinite import KINDS, FloatArray, NonfiniteResult, NonfiniteRow
+from tilewright.observe.instruments.shadow.cells import READABLE
+from tilewright.observe.instruments.shadow.states import States
 from tilewright.observe.instruments.touched import TouchedResult
+from tilewright.simulate.events import GLOBAL_BASE
 from tilewright.simulate.isa import Role
-from tilewright.simulate.observer import Launch
+from tilewright.simulate.observer import ArgumentFact, Launch
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.translate.analysis.graph import Op, registers_of
 
@@ -28,7 +39,51 @@ _NAMING = (Role.COPY, Role.CHOOSE, Role.LEAST, Role.GREATEST)
 _COPYING = (Role.COPY, Role.CHOOSE)
 
 
-def arrays(launch: Launch) -> list[FloatArray]:
+def lost(launch: Launch, touched: TouchedResult) -> Iterator[Finding]:
+    """A finding for each two host arrays of a launch where the copy of the second overwrites results of the first."""
+    copied = [fact for fact in launch.arguments if fact.host_address]
+    for first, second in itertools.combinations(copied, 2):  # in the order of the copies back
+        start = max(first.host_address, second.host_address)
+        size = min(first.host_address + _bytes(first), second.host_address + _bytes(second)) - start
+        if size <= 0:
+            continue
+        one, other = (
+            touched.written[fact.address - GLOBAL_BASE + start - fact.host_address :][:size] for fact in (first, second)
+        )
+        count = int((one[: other.size] > other[: one.size]).sum())
+        if count:
+            yield launches.at(launch, "TW510", array=first.name, other_array=second.name, lost=count)
+
+
+def _bytes(fact: ArgumentFact) -> int:
+    """The bytes that are copied."""
+    return 0 if fact.dtype is None else math.prod(fact.shape) * fact.dtype.itemsize
+
+
+def unwritten(array: ArgumentFact, source_line: str, states: States) -> list[Finding]:
+    """A finding for a device array that the host copies although some of its elements were never written.
+
+    An element with any written byte counts as written, because structures are copied with their padding.
+    """
+    if array.dtype is None or 0 in array.shape or not array.dtype.itemsize:
+        return []
+    start = array.address - GLOBAL_BASE
+    bytes_ = np.ndarray((*array.shape, array.dtype.itemsize), np.uint8, states.bytes_.data, start, (*array.strides, 1))
+    unset = ~(bytes_ & READABLE).any(-1)
+    if not unset.any():
+        return []
+    file, line = split(source_line)
+    details = {
+        "unset": int(unset.sum()),
+        "elements": unset.size,
+        "first": [int(part[0]) for part in np.nonzero(unset)],
+        "shape": list(array.shape),
+        "address": array.address,
+    }
+    return [Finding(code="TW205", kernel="", source=file, line=line, details=details)]
+
+
+def float_arrays(launch: Launch) -> list[FloatArray]:
     """The floating-point arrays among a launch's arguments."""
     return [
         FloatArray(a.address, a.dtype, a.shape, a.strides)
@@ -37,11 +92,11 @@ def arrays(launch: Launch) -> list[FloatArray]:
     ]
 
 
-def findings(launch: Launch, values: Values, result: NonfiniteResult, touched: TouchedResult) -> list[Finding]:
+def nonfinite(launch: Launch, values: Values, result: NonfiniteResult, touched: TouchedResult) -> list[Finding]:
     """A finding for each store and kind of value."""
     if not result.rows:
         return []
-    given = arrays(launch)
+    given = float_arrays(launch)
     for array, before in zip(given, result.before, strict=True):
         read = touched.of(touched.read, array.address, array.shape, array.strides)
         if (before[read] != 0).any():
