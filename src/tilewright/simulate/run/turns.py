@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.ground.forking import wait_for
+from tilewright.ground.native.interrupts import DeferredSigint
 from tilewright.ground.native.memo import memo
 from tilewright.ground.native.pages import stack_end
 from tilewright.simulate import state
@@ -113,8 +114,9 @@ class WarpTurns:
         """End all threads, and wait until they have."""
         for thread in self._threads.values():
             thread.end()
-        for thread in self._threads.values():
-            thread.join()
+        with DeferredSigint():
+            for thread in self._threads.values():
+                thread.join()
 
 
 def warp_turns(
