@@ -9,7 +9,8 @@
 // for several lanes of a warp, or 2047 for several warps. Several accesses have the least of their clocks, and site
 // 4095 if their sites differ; but see `several.h` for those of several warps. A tile is the smallest group of 2, 4, 8,
 // 16 or 32 neighbouring lanes that holds the accessing lanes, so each half of it has one. Tiles have the numbers of a
-// binary tree's nodes; tile 0 has all lanes.
+// binary tree's nodes; tile 0 has all lanes. What the products of a warpgroup read is read by a warp of their own,
+// whose number follows those of the block's warps: see `products.c`.
 //
 // Strong accesses are atomic, volatile or stronger: two of them race only if they are of two blocks and the scope
 // of one is its own block. `site` is the number of the accessing instruction. All ones in W of shared memory is a
@@ -203,6 +204,7 @@ enum tw_access_bits {
     TW_IS_NARROW = 32,  // its scope is its own block, so it is strong against accesses of that block alone
     TW_IS_READ_ONLY = 64,  // it loads through the non-coherent cache, for memory that the launch does not write
     TW_IS_VOLATILE = 128,
+    TW_BY_WARPGROUP = 512,  // with TW_BY_WARP: all of the warpgroup read one operand
     TW_IS_DATA = 256,  // it is strong, and what it reads decides nothing, so that it is no flag
 };
 
@@ -420,12 +422,16 @@ struct tw_reading {
     uint32_t seen[TW_WARPS_MAX];
 };
 
-// A ring of a warp's reads that no wait has covered, `count` from `first` on; and how many groups it has committed.
+// A ring of a warp's reads that no wait has covered, `count` from `first` on; and how many groups it has committed. The
+// first warp of a warpgroup also has how many of the warpgroup's groups are complete, and of the last 32 the clock at
+// which each was, plus one.
 struct tw_readings {
     uint32_t count;
     uint32_t first;
     uint32_t groups;
-    uint32_t spare[13];
+    uint32_t complete;
+    uint32_t spare[12];
+    struct tw_clocks completed;
 };
 
 // Where a list is that lies behind a block's memory, in bytes from the block's start, and how many entries have room

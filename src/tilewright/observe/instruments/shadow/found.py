@@ -62,6 +62,8 @@ _CODES = {
 }
 #: Most pairs of instructions that are kept for the races of one line.
 _PAIRS = 16
+#: Threads of a warpgroup, whose products count as one warp after those of the block (`products.c`).
+_GROUP_THREADS = 128
 #: Kinds of reads of elements of which a part was not written.
 _PARTLY = (cells.SHARED_PARTLY, cells.GLOBAL_PARTLY, cells.LOCAL_PARTLY)
 #: The unit that swizzles exchange.
@@ -370,8 +372,9 @@ def _other_thread(record: Record, facts: Facts) -> dict[str, object]:
     if who < THREAD_MAX:
         return known | {"other_thread": list(place(who, facts.block))}
     tile, warp = divmod(who - THREAD_MAX, cells.WARPS_MAX)
-    size = 32 >> (tile + 1).bit_length() - 1
-    first = 32 * warp + ((tile + 1) * size) % 32
+    warps = -(-math.prod(facts.block) // 32)
+    size = 32 >> (tile + 1).bit_length() - 1 if warp < warps else _GROUP_THREADS
+    first = 32 * warp + ((tile + 1) * size) % 32 if warp < warps else (warp - warps) * size
     last = min(first + size, math.prod(facts.block)) - 1
     return known | {"other_threads": [list(place(first, facts.block)), list(place(last, facts.block))]}
 

@@ -23,6 +23,17 @@
     TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes, const uint8_t *values, uint32_t how,   \
         uint32_t element, uint32_t order_bits
 
+// The warps of a warpgroup.
+enum { TW_GROUP_WARPS = 4 };
+
+// The number of the warp that stands for the products of a warp's group. If none is left, it is the warp's own, and
+// each warp's part of a product is judged by itself.
+static inline uint32_t products_of(const struct tw_shadow_launch *launch, uint32_t warp)
+{
+    const uint32_t warps = (uint32_t)launch->warps, groups = (warps + TW_GROUP_WARPS - 1) / TW_GROUP_WARPS;
+    return warps + groups <= TW_WARPS_MAX ? warps + warp / TW_GROUP_WARPS : warp;
+}
+
 // One lane's access.
 struct access {
     const struct tw_slot *slot;
@@ -50,6 +61,7 @@ struct access {
     uint32_t strong;
     uint32_t copies;
     uint32_t by_warp;
+    uint32_t reader;  // the number of the warp in `who`, if `by_warp`
     uint32_t narrow;
     uint32_t read_only;
     uint32_t is_volatile;
@@ -63,6 +75,8 @@ static inline struct access access_of(TW_ACCESSES)
     struct tw_shadow_block *mine = block;
     const struct tw_shadow_launch *of = launch;
     uint32_t rank = of->far_at ? (uint32_t)(slot - slot->cluster) : 0;
+    uint32_t reader = how & TW_BY_WARPGROUP ? products_of(of, warp->index) : warp->index;
+    uint64_t now = mine->clocks[warp->index].now, later_now = mine->clocks[reader].now;
     (void)counters, (void)order_bits;
     return (struct access){
         .slot = slot,
@@ -73,7 +87,7 @@ static inline struct access access_of(TW_ACCESSES)
         .addresses = addresses,
         .values = values,
         .number = slot->block,
-        .clock = mine->clocks[warp->index].now,
+        .clock = later_now > now ? later_now : now,
         .warp = warp->index,
         .row = row,
         .mask = mask,
@@ -84,6 +98,7 @@ static inline struct access access_of(TW_ACCESSES)
         .strong = (how & TW_IS_STRONG) != 0,
         .copies = (how & TW_IS_COPY) != 0,
         .by_warp = (how & TW_BY_WARP) != 0,
+        .reader = reader,
         .narrow = (how & TW_IS_NARROW) != 0,
         .read_only = (how & TW_IS_READ_ONLY) != 0,
         .is_volatile = (how & TW_IS_VOLATILE) != 0,
@@ -100,7 +115,7 @@ static inline void turn_to(struct access *me, uint32_t lane)
     me->lane = lane;
     me->thread = me->warp << 5 | lane;
     me->address = me->addresses[lane];
-    me->who = me->by_warp ? TW_THREAD_MAX | me->warp : me->thread;
+    me->who = me->by_warp ? TW_THREAD_MAX | me->reader : me->thread;
     me->low = site << TW_SITE_SHIFT | (uint64_t)me->strong << TW_STRONG_BIT | me->who;
 }
 
@@ -172,6 +187,12 @@ static inline bool is_ours(const struct access *me, uint64_t cell)
     return who_of(cell) != TW_SEVERAL_WARPS && warp_of(who_of(cell)) == me->warp;
 }
 
+// Whether a cell's access has the place of ours in a list: it is by our warp, or by the products of our warpgroup.
+static inline bool is_alike(const struct access *me, uint64_t cell)
+{
+    return who_of(cell) != TW_SEVERAL_WARPS && warp_of(who_of(cell)) == warp_of(me->who);
+}
+
 static inline uint32_t leading_zeros(uint32_t x)
 {
     return x ? (uint32_t)__builtin_clz(x) : 32;
@@ -202,7 +223,7 @@ static inline uint64_t both(const struct access *me, uint64_t cell, uint64_t min
     uint64_t its = cell >> TW_CLOCK_SHIFT, now = mine >> TW_CLOCK_SHIFT;
     uint64_t time = (its < now ? its : now) << TW_CLOCK_SHIFT;
     uint64_t site = (cell ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES;
-    uint32_t who = is_ours(me, cell) ? both_parts(who_of(cell), who_of(mine), me->warp) : TW_SEVERAL_WARPS;
+    uint32_t who = is_alike(me, cell) ? both_parts(who_of(cell), who_of(mine), warp_of(me->who)) : TW_SEVERAL_WARPS;
     return time | site | (cell & mine & TW_STRONG) | who;
 }
 
@@ -261,19 +282,30 @@ TW_INLINE static inline bool races(const struct access *me, uint64_t cell, uint6
     return its >= known->of[warp_of(who)] && !came_before(me, who, its, true);
 }
 
-// Whether fences and atomics order the access in a block's cell before ours.
-static inline bool is_ordered(const struct access *me, uint64_t its_block, uint64_t cell, uint64_t its)
+// Whether fences and atomics order an access by `who` before ours.
+TW_INLINE static inline bool is_ordered_by(const struct access *me, uint64_t its_block, uint64_t who, uint64_t its)
 {
-    if (!me->launch->order)
-        return false;
     struct tw_asked *last = &me->block->asked[me->warp];
     int64_t block = its_block == TW_BLOCK_MAX + 1 ? -1 : (int64_t)its_block;
-    uint64_t who = who_of(cell), notices = __atomic_load_n(&me->launch->notices, __ATOMIC_SEQ_CST) + 1;
+    uint64_t notices = __atomic_load_n(&me->launch->notices, __ATOMIC_SEQ_CST) + 1;
     if (last->notices != notices || last->block != block || last->who != who || last->clock != its) {
         int32_t answer = me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, (int64_t)who, (int64_t)its);
         *last = (struct tw_asked){block, who, its, notices, answer == TW_NOT_ORDERED, {0}};
     }
     return !last->answer;
+}
+
+// The same for the access in a block's cell. That of a product is complete when one warp of its warpgroup has waited.
+TW_INLINE static inline bool is_ordered(const struct access *me, uint64_t its_block, uint64_t cell, uint64_t its)
+{
+    const uint32_t warps = (uint32_t)me->launch->warps, who = who_of(cell), number = who - TW_THREAD_MAX;
+    const bool of_product = number < TW_WARPS_MAX && number >= warps;
+    uint32_t first = of_product ? TW_THREAD_MAX | (number - warps) * TW_GROUP_WARPS : who;
+    uint32_t end = first + (of_product ? TW_GROUP_WARPS : 1);
+    bool ordered = false;
+    for (uint32_t one = first; me->launch->order && !ordered && one < end; one++)
+        ordered = is_ordered_by(me, its_block, one, its);
+    return ordered;
 }
 
 // Whether a strong access leaves a cell as it is: it does not hide a weak one since the last barrier, with which others

@@ -4,6 +4,10 @@
 // must come after that wait. Between the two every write is a defect, even one that a barrier orders: W of the bytes
 // must be the same at the wait as it was before. The end of the warp counts as a wait for all that is left.
 //
+// A product is complete for all four warps of its warpgroup at once. So its parts are reads by one warp that stands for
+// the warpgroup's products, whose clock no warp knows before it has waited, and the first warp that waits ends the reads
+// of all four. One warp's wait, and what it releases afterwards, thus orders a write behind all of them.
+//
 // Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending after it; before it
 // nobody may change the matrices in shared memory).
 
@@ -50,13 +54,15 @@ static uint64_t written_since(const struct access *me)
     return found;
 }
 
+// How a warp reads for a product of its warpgroup.
+enum { OF_PRODUCT = TW_READS | TW_BY_WARP | TW_BY_WARPGROUP };
+
 // Lanes of a warp read 16 bytes each for a product, as copies do: by the asynchronous proxy.
 void tw_shadow_product(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes)
 {
     struct tw_readings *readings = readings_of(launch, block, warp->index);
     tw_shadow_ask_for_fences(slot, warp, launch, block, counters, row, mask, addresses, bytes);
-    tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, TW_READS | TW_BY_WARP,
-                           bytes, 0);
+    tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, OF_PRODUCT, bytes, 0);
     const struct tw_shadow_launch *of = launch;
     if (readings->count == of->readings.most) {  // what is forgotten was judged when it was issued
         readings->first++;
@@ -96,29 +102,71 @@ static void finish(TW_WHERE, const struct tw_reading *mine)
         same &= ~(1u << me.lane);
     }
     tw_shadow_turns_shared(slot, warp, launch, block, counters, mine->row, same, addresses, TW_PIECE_BYTES, 0,
-                           TW_READS | TW_BY_WARP, TW_PIECE_BYTES, 0);
+                           OF_PRODUCT, TW_PIECE_BYTES, 0);
     (void)row;
 }
 
-// All groups but the youngest `groups` are complete.
-void tw_shadow_product_wait(TW_WHERE, uint32_t mask, uint32_t groups)
+// A warp's part of the first `complete` groups has been read; returns whether there was any.
+static bool finish_all(TW_WHERE, uint32_t complete)
 {
     struct tw_readings *readings = readings_of(launch, block, warp->index);
-    while (mask && readings->count) {
+    bool any = false;
+    while (readings->count) {
         const struct tw_reading *oldest = reading(launch, block, warp->index, 0);
-        if (oldest->group + groups >= readings->groups)
+        if (oldest->group >= complete)
             break;
         finish(slot, warp, launch, block, counters, row, oldest);
         readings->first++;
         readings->count--;
+        any = true;
     }
+    return any;
+}
+
+// The first `complete` groups of a warpgroup are, at a clock that only those know that wait for them.
+static void complete_groups(struct tw_readings *of_group, uint64_t now, uint32_t complete)
+{
+    uint32_t from = of_group->complete < complete ? of_group->complete : complete - 1;
+    for (from = complete - from > TW_WARPS_MAX ? complete - TW_WARPS_MAX : from; from < complete; from++)
+        of_group->completed.of[from % TW_WARPS_MAX] = (uint32_t)now;
+    of_group->complete = of_group->complete > complete ? of_group->complete : complete;
+}
+
+// All groups but the youngest `groups` are complete, for the whole warpgroup.
+void tw_shadow_product_wait(TW_WHERE, uint32_t mask, uint32_t groups)
+{
+    const struct tw_shadow_launch *of = launch;
+    struct tw_shadow_block *mine = block;
+    const uint32_t w = warp->index, committed = readings_of(of, mine, w)->groups, products = products_of(of, w);
+    const uint32_t complete = committed > groups ? committed - groups : 0, first = w - w % TW_GROUP_WARPS;
+    if (!mask || !complete)
+        return;
+    if (products == w) {
+        finish_all(slot, warp, launch, block, counters, row, complete);
+        return;
+    }
+    struct tw_readings *of_group = readings_of(of, mine, first);
+    uint64_t latest = mine->clocks[products].now;
+    bool any = of_group->complete < complete;
+    for (uint32_t q = first; q < of->warps && q < first + TW_GROUP_WARPS; q++) {
+        const struct tw_warp other = {.index = q};
+        any |= finish_all(slot, &other, launch, block, counters, row, complete);
+        latest = mine->clocks[q].now > latest ? mine->clocks[q].now : latest;
+    }
+    if (any)
+        complete_groups(of_group, mine->clocks[products].now = latest + 1, complete);
+    const uint32_t at = of_group->completed.of[(complete - 1) % TW_WARPS_MAX];
+    uint32_t *known = &mine->known[w].of[products];
+    *known = *known > at ? *known : at;
+    mine->clocks[w].now = mine->clocks[w].now > at ? mine->clocks[w].now : at;  // for orders.py
 }
 
 // A warp ends: products that it has not waited for read until now, and those without a group too.
 void tw_shadow_product_end(TW_WHERE, uint32_t mask)
 {
     tw_shadow_product_commit(slot, warp, launch, block, counters, row, mask);
-    tw_shadow_product_wait(slot, warp, launch, block, counters, row, mask, 0);
+    if (mask)
+        finish_all(slot, warp, launch, block, counters, row, readings_of(launch, block, warp->index)->groups);
 }
 
 // Lanes read 16 bytes each for a thread's product in tensor memory; `instruments/tensor_memory.c` follows its end.

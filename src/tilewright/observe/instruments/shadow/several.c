@@ -211,7 +211,7 @@ uint64_t tw_shadow_join(const struct access *me, uint64_t cell, uint64_t mine)
     while (cell) {
         uint64_t one = take(me, &cell);
         bool flies = in_flight(one), unordered = !flies && is_unordered(me, one, false), kept = flies || keeps(me, one);
-        if (!flies && is_ours(me, one))
+        if (!flies && is_alike(me, one))
             own = kept ? one : unordered ? both(me, one, mine) : mine;
         else if (unordered || kept)
             which |= put_one(ones, one);

@@ -46,7 +46,7 @@ static inline uint64_t take(const struct access *me, uint64_t *cell)
 {
     bool blurred = list_of(me->launch, *cell) && several_of(me->launch, me->home)->blurred;
     uint64_t its = take_from(me->launch, me->home, cell);
-    if (blurred && !in_flight(its) && me->home == me->block && is_ours(me, its))
+    if (blurred && !in_flight(its) && me->home == me->block && is_alike(me, its))
         its = (its & ~(uint64_t)TW_WHO_MASK) | me->who;
     return its;
 }
@@ -57,11 +57,11 @@ static inline bool is_in_list(const struct access *me, uint64_t cell, uint64_t m
 {
     while (list_of(me->launch, cell)) {
         uint64_t one = take(me, &cell);
-        if (in_flight(one) || !is_ours(me, one))
+        if (in_flight(one) || !is_alike(me, one))
             continue;
         uint64_t differs = (one ^ mine) & ~(uint64_t)TW_WHO_MASK;
         bool alike = (one & TW_SITES) == TW_SITES ? !(differs & ~TW_SITES) : !differs;
-        return alike && both_parts(who_of(one), who_of(mine), me->warp) == who_of(one);
+        return alike && both_parts(who_of(one), who_of(mine), warp_of(me->who)) == who_of(one);
     }
     return false;
 }
