@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.frontends.libcuda import driver_calls, runtime, runtime_calls
+from tilewright.frontends.libcuda import prototypes, runtime
 from tilewright.frontends.libcuda.errors import errors
 from tilewright.frontends.libcuda.prototypes import prototype
 from tilewright.frontends.libcuda.served import DriverLibrary
@@ -132,7 +132,7 @@ def test_prototypes_are_those_of_the_headers() -> None:
         if path.exists()
     )
     seen = 0
-    for row in (*driver_calls.PROTOTYPES, *(text for text, _ in runtime_calls.ROWS)):
+    for row in (text for text, _ in (*prototypes.DRIVER_CALLS, *prototypes.RUNTIME_CALLS)):
         wanted = prototype(row)
         declared = re.findall(rf"(?:CUDAAPI|CUDARTAPI)\s+{wanted.name.partition('_v')[0]}(?:_v\d)?\(([^;]*)\);", text)
         forms = [[] if one.strip() == "void" else [p.strip() for p in one.split(",")] for one in declared]

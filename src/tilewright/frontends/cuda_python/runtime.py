@@ -14,8 +14,7 @@ import numpy as np
 from cuda.bindings import runtime
 
 from tilewright.frontends.libcuda import runtime as answers
-from tilewright.frontends.libcuda.prototypes import Prototype, prototype
-from tilewright.frontends.libcuda.runtime_calls import ROWS
+from tilewright.frontends.libcuda.prototypes import RUNTIME_CALLS, Prototype, prototype
 from tilewright.frontends.libcuda.static_runtime import static_runtime
 from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -31,7 +30,7 @@ _FILLS: dict[str, tuple[str, Callable[[], Any]]] = {
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
     known: dict[str, Callable[..., Any]] = {}
-    for wanted in (prototype(text) for text, _ in ROWS):
+    for wanted in (prototype(text) for text, _ in RUNTIME_CALLS):
         known[wanted.name] = _function(wanted)
     success = runtime.cudaError_t.cudaSuccess
     known["cudaGetErrorName"] = lambda error: (success, runtime.cudaError_t(int(error)).name.encode())

@@ -16,8 +16,7 @@ from typing import Any
 from tilewright.frontends.cute.arrays import Arrays
 from tilewright.frontends.libcuda import launches, loading
 from tilewright.frontends.libcuda.errors import code_of
-from tilewright.frontends.libcuda.prototypes import Prototype, prototype
-from tilewright.frontends.libcuda.runtime_calls import OF_KERNELS
+from tilewright.frontends.libcuda.prototypes import OF_KERNELS, Prototype, prototype
 from tilewright.frontends.libcuda.served import Server
 from tilewright.frontends.libcuda.static_runtime import answers, in_context
 from tilewright.frontends.libcuda.table import driver_calls, runtime_calls

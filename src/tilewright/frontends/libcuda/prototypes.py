@@ -1,8 +1,8 @@
-"""Reads prototypes of the driver's and the runtime's functions, as printed in their manuals, for ctypes.
+"""Prototypes of the driver's and the runtime's functions, as printed in their manuals, for ctypes.
 
-Parameters that point to a result, such as `int *count`, are outputs. All others are inputs, with pointers to `const`,
-`char` and `void`, which stay addresses. So a prototype says how to call an implementation in Python: with the inputs in
-order; its results are written to the outputs.
+`driver_calls.txt` and `runtime_calls.txt` list them. Parameters that point to a result, such as `int *count`, are
+outputs. All others are inputs, with pointers to `const`, `char` and `void`, which stay addresses. So a prototype says
+how to call an implementation in Python: with the inputs in order; its results are written to the outputs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import ctypes
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
+_LINE = re.compile(r"(?P<prototype>.*\))(?: (?:=|since) (?P<word>\w+))?")
 _PARTS = re.compile(r"(?P<name>\w+)\((?P<parameters>.*)\)")
 _PARAMETER = re.compile(r"(?P<type>.*?)(?P<name>\w+)$")
 #: C type -> ctypes; handles are addresses, other types are enumerations.
@@ -64,6 +66,28 @@ _FILLED: Mapping[str, Any] = MappingProxyType(
         "cudaTextureDesc": 72,
     }
 )
+
+
+def _listed(file: str) -> tuple[tuple[str, str], ...]:
+    """The prototypes of a file, each with the word after it, or ""."""
+    text = resources.files(__package__).joinpath(file).read_text("utf-8")
+    found = []
+    for line in re.sub(r"\n +", " ", text).splitlines():
+        if line and not line.startswith("#"):
+            one = _LINE.fullmatch(line)
+            assert one is not None, line
+            found.append((one["prototype"], one["word"] or ""))
+    return tuple(found)
+
+
+#: Prototypes of the driver, and the CUDA version that has a version of a function first, if it has other parameters.
+DRIVER_CALLS = _listed("driver_calls.txt")
+#: Prototypes of the runtime, and the driver's call; "" where the answer has the name of the runtime.
+_RUNTIME_CALLS = _listed("runtime_calls.txt")
+#: Those that take a kernel, or a variable, for programs that have theirs known here; and the others.
+OF_KERNELS = tuple(row for row in _RUNTIME_CALLS if "cudaFunction_t" in row[0])
+OF_VARIABLES = tuple(row for row in _RUNTIME_CALLS if "cudaSymbol_t" in row[0])
+RUNTIME_CALLS = tuple(row for row in _RUNTIME_CALLS if row not in (*OF_KERNELS, *OF_VARIABLES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tilewright.frontends.libcuda.driver_calls import SINCE
 from tilewright.frontends.libcuda.entries import DYNSYM, functions
 from tilewright.frontends.libcuda.errors import code_of, errors, name_of
 from tilewright.frontends.libcuda.marshalling import Call, driver_error
-from tilewright.frontends.libcuda.prototypes import Prototype
+from tilewright.frontends.libcuda.prototypes import DRIVER_CALLS, Prototype
 from tilewright.frontends.libcuda.shared_object import MACHINES, NOTHING, SLOTS, shared_object
 from tilewright.frontends.libcuda.table import driver_calls
 from tilewright.ground.native.interrupts import Postponed
@@ -36,6 +35,8 @@ _SONAME = "libcuda.so.1"
 _DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 #: Functions that free or release; their objects disappear with their GPU.
 _GIVES_BACK = re.compile(r"cu(da)?\w*(Free|Destroy|Unload|Release|Unregister)\w*")
+#: The CUDA version that has a version of a function first, if its parameters are others than before.
+_SINCE = {text.partition("(")[0]: int(since) for text, since in DRIVER_CALLS if since}
 _Answer = Callable[..., Any]
 
 
@@ -189,7 +190,7 @@ class DriverLibrary:
         """The address of a function, in the version for a version of CUDA."""
         name = ctypes.string_at(symbol).decode()
         versions = self._versions.get(name, ())
-        fitting = [name for name in versions if SINCE.get(name, 0) <= version]
+        fitting = [name for name in versions if _SINCE.get(name, 0) <= version]
         if not fitting and self._vendor is not None:
             return _place(self._vendor, name)
         if fitting:

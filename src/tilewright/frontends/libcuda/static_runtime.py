@@ -11,8 +11,7 @@ from typing import Any
 from tilewright.frontends.libcuda import runtime
 from tilewright.frontends.libcuda.entries import Redirected, entry_points
 from tilewright.frontends.libcuda.errors import code_of, errors, name_of
-from tilewright.frontends.libcuda.prototypes import Prototype
-from tilewright.frontends.libcuda.runtime_calls import ROWS
+from tilewright.frontends.libcuda.prototypes import RUNTIME_CALLS, Prototype
 from tilewright.frontends.libcuda.served import Exported, Server
 from tilewright.frontends.libcuda.table import runtime_calls
 from tilewright.ground.native.memo import memo
@@ -92,7 +91,7 @@ class StaticRuntime:
 
 def answers() -> Iterator[tuple[Prototype, Callable[..., Any], str]]:
     """The table of runtime functions: prototype, implementation, and the driver call that each one is."""
-    for wanted, answer, driver in runtime_calls(ROWS):
+    for wanted, answer, driver in runtime_calls(RUNTIME_CALLS):
         if answer is not None:
             yield wanted, in_context(answer), driver
 

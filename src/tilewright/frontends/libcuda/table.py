@@ -18,8 +18,7 @@ from tilewright.frontends.libcuda import (
     textures,
     transfers,
 )
-from tilewright.frontends.libcuda.driver_calls import PROTOTYPES
-from tilewright.frontends.libcuda.prototypes import Prototype, prototype
+from tilewright.frontends.libcuda.prototypes import DRIVER_CALLS, Prototype, prototype
 from tilewright.simulate.device.gpu import SimulatedGpu
 
 Answer = Callable[..., Any]
@@ -58,13 +57,13 @@ _RUNTIME = _functions("cuda", graphs, textures, runtime)
 
 def driver_calls() -> Iterator[tuple[Prototype, Answer | None]]:
     """The driver's functions in all versions, and their implementations; None for those that a door implements."""
-    for text in PROTOTYPES:
+    for text, _ in DRIVER_CALLS:
         wanted = prototype(text)
         yield wanted, ANSWERS.get(wanted.name) or ANSWERS.get(wanted.name.partition("_v")[0])
 
 
 def runtime_calls(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[Prototype, Answer | None, str]]:
-    """Functions of the runtime, their implementations, and the driver's calls that they are; see `runtime_calls`."""
+    """Functions of the runtime, their implementations, and the driver's calls that they are."""
     for text, driver in rows:
         wanted = prototype(text)
         yield wanted, ANSWERS[driver] if driver else _RUNTIME.get(wanted.name), driver

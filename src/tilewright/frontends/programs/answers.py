@@ -14,8 +14,7 @@ from tilewright.frontends.cublas.header import STATUSES
 from tilewright.frontends.cublas.operands import RefusedCall
 from tilewright.frontends.libcuda import errors
 from tilewright.frontends.libcuda.marshalling import Call, driver_error
-from tilewright.frontends.libcuda.prototypes import Prototype
-from tilewright.frontends.libcuda.runtime_calls import OF_KERNELS, OF_VARIABLES, ROWS
+from tilewright.frontends.libcuda.prototypes import OF_KERNELS, OF_VARIABLES, RUNTIME_CALLS, Prototype
 from tilewright.frontends.libcuda.table import driver_calls, runtime_calls
 from tilewright.frontends.programs import registration
 from tilewright.frontends.programs.headers import Function
@@ -45,7 +44,7 @@ def _calls() -> Mapping[str, Mapping[int, Call]]:
     for wanted, answer in driver_calls():
         plain = wanted.name.partition("_v")[0]
         add(_DECLARED.get(plain, plain), wanted, answer)
-    for wanted, answer, _ in runtime_calls((*ROWS, *OF_KERNELS, *OF_VARIABLES)):
+    for wanted, answer, _ in runtime_calls((*RUNTIME_CALLS, *OF_KERNELS, *OF_VARIABLES)):
         add(wanted.name, wanted, answer)
     return known
 
