@@ -5,9 +5,9 @@ Source: CUDA Driver API, "Graph Management"; CUDA Programming Guide, "CUDA Graph
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from tilewright.frontends.libcuda.structures import Block, Fill, Started
 from tilewright.frontends.libcuda.transfers import copy_block
@@ -72,32 +72,14 @@ def cuGraphGetEdges(gpu: SimulatedGpu, graph: int, first: int, then: int, count:
     gpu.host.pack("Q", count, len(edges))
 
 
-def cuGraphGetEdges_v2(gpu: SimulatedGpu, graph: int, first: int, then: int, data: int, count: int) -> None:
-    """A graph's edges, or their number; edges have no data."""
-    with _no_data(gpu, data, count):
-        cuGraphGetEdges(gpu, graph, first, then, count)
-
-
 def cuGraphNodeGetDependencies(gpu: SimulatedGpu, node: int, nodes: int, count: int) -> None:
     """The nodes that a node depends on, or their number."""
     _listed(gpu, sorted(gpu.graphs.of_node(node).nodes[node].after), nodes, count)
 
 
-def cuGraphNodeGetDependencies_v2(gpu: SimulatedGpu, node: int, nodes: int, data: int, count: int) -> None:
-    """The nodes that a node depends on, or their number; edges have no data."""
-    with _no_data(gpu, data, count):
-        cuGraphNodeGetDependencies(gpu, node, nodes, count)
-
-
 def cuGraphNodeGetDependentNodes(gpu: SimulatedGpu, node: int, nodes: int, count: int) -> None:
     """The nodes that depend on a node, or their number."""
     _listed(gpu, [handle for handle, one in gpu.graphs.of_node(node).nodes.items() if node in one.after], nodes, count)
-
-
-def cuGraphNodeGetDependentNodes_v2(gpu: SimulatedGpu, node: int, nodes: int, data: int, count: int) -> None:
-    """The nodes that depend on a node, or their number; edges have no data."""
-    with _no_data(gpu, data, count):
-        cuGraphNodeGetDependentNodes(gpu, node, nodes, count)
 
 
 def cuGraphNodeGetType(gpu: SimulatedGpu, node: int) -> int:
@@ -111,22 +93,12 @@ def cuGraphAddDependencies(gpu: SimulatedGpu, graph: int, first: int, then: int,
         gpu.graphs.graph(graph).nodes[other].after.add(one)
 
 
-def cuGraphAddDependencies_v2(gpu: SimulatedGpu, graph: int, first: int, then: int, data: int, count: int) -> None:
-    """Make nodes run after others; the data of edges have no effect."""
-    cuGraphAddDependencies(gpu, graph, first, then, count)
-
-
 def cuGraphRemoveDependencies(gpu: SimulatedGpu, graph: int, first: int, then: int, count: int) -> None:
     """Remove edges."""
     for one, other in _edges(gpu, graph, first, then, count):
         if one not in gpu.graphs.graph(graph).nodes[other].after:
             raise DriverError("CUDA_ERROR_INVALID_VALUE", "the graph has no such edge")
         gpu.graphs.graph(graph).nodes[other].after.remove(one)
-
-
-def cuGraphRemoveDependencies_v2(gpu: SimulatedGpu, graph: int, first: int, then: int, data: int, count: int) -> None:
-    """Remove edges; the data of edges have no effect."""
-    cuGraphRemoveDependencies(gpu, graph, first, then, count)
 
 
 def cuGraphDestroyNode(gpu: SimulatedGpu, node: int) -> None:
@@ -137,31 +109,11 @@ def cuGraphDestroyNode(gpu: SimulatedGpu, node: int) -> None:
         one.after.discard(node)
 
 
-def cuGraphAddKernelNode(gpu: SimulatedGpu, graph: int, before: int, count: int, of: Started) -> int:
-    """Add a kernel launch."""
-    return _added(gpu, graph, before, count, "kernel", _launch(gpu, of))
-
-
-def cuGraphAddMemcpyNode(gpu: SimulatedGpu, graph: int, before: int, count: int, of: Block, context: int = 0) -> int:
-    """Add a copy of rows of planes."""
-    return _added(gpu, graph, before, count, "copy", _copy(gpu, of))
-
-
 def cudaGraphAddMemcpyNode1D(
     gpu: SimulatedGpu, graph: int, before: int, count: int, target: int, source: int, size: int, kind: int
 ) -> int:
     """Add a copy of bytes."""
     return _added(gpu, graph, before, count, "copy", lambda _: copied(gpu, target, source, size, kind))
-
-
-def cuGraphAddMemsetNode(gpu: SimulatedGpu, graph: int, before: int, count: int, of: Fill, context: int = 0) -> int:
-    """Add a fill of rows of elements."""
-    return _added(gpu, graph, before, count, "set", _fill(gpu, of))
-
-
-def cuGraphAddHostNode(gpu: SimulatedGpu, graph: int, before: int, count: int, of: tuple[int, int]) -> int:
-    """Add a call of a host function."""
-    return _added(gpu, graph, before, count, "host", _call(gpu, of))
 
 
 def cuGraphAddEmptyNode(gpu: SimulatedGpu, graph: int, before: int, count: int) -> int:
@@ -199,26 +151,6 @@ def cuGraphAddMemFreeNode(gpu: SimulatedGpu, graph: int, before: int, count: int
     return _added(gpu, graph, before, count, "free", gpu.graphs.freed(gpu.graphs.graph(graph), address))
 
 
-def cuGraphKernelNodeSetParams(gpu: SimulatedGpu, node: int, of: Started) -> None:
-    """Change the launch of a node."""
-    _changed(gpu.graphs.of_node(node), node, "kernel", _launch(gpu, of))
-
-
-def cuGraphMemcpyNodeSetParams(gpu: SimulatedGpu, node: int, of: Block) -> None:
-    """Change the copy of a node."""
-    _changed(gpu.graphs.of_node(node), node, "copy", _copy(gpu, of))
-
-
-def cuGraphMemsetNodeSetParams(gpu: SimulatedGpu, node: int, of: Fill) -> None:
-    """Change the fill of a node."""
-    _changed(gpu.graphs.of_node(node), node, "set", _fill(gpu, of))
-
-
-def cuGraphHostNodeSetParams(gpu: SimulatedGpu, node: int, of: tuple[int, int]) -> None:
-    """Change the function of a node."""
-    _changed(gpu.graphs.of_node(node), node, "host", _call(gpu, of))
-
-
 # -- instantiated graphs ----------------------------------------------------------------------------------------
 
 
@@ -232,26 +164,6 @@ def cuGraphInstantiateWithFlags(gpu: SimulatedGpu, graph: int, flags: int) -> in
 def cuGraphInstantiateWithParams(gpu: SimulatedGpu, graph: int, parameters: int) -> int:
     """As :func:`cuGraphInstantiateWithFlags`; the flags among the parameters have no effect here."""
     return cuGraphInstantiateWithFlags(gpu, graph, 0)
-
-
-def cuGraphExecKernelNodeSetParams(gpu: SimulatedGpu, executable: int, node: int, of: Started) -> None:
-    """Change the launch of a node of an instantiated graph."""
-    _changed(gpu.graphs.executable(executable), node, "kernel", _launch(gpu, of))
-
-
-def cuGraphExecMemcpyNodeSetParams(gpu: SimulatedGpu, executable: int, node: int, of: Block, context: int = 0) -> None:
-    """Change the copy of a node of an instantiated graph."""
-    _changed(gpu.graphs.executable(executable), node, "copy", _copy(gpu, of))
-
-
-def cuGraphExecMemsetNodeSetParams(gpu: SimulatedGpu, executable: int, node: int, of: Fill, context: int = 0) -> None:
-    """Change the fill of a node of an instantiated graph."""
-    _changed(gpu.graphs.executable(executable), node, "set", _fill(gpu, of))
-
-
-def cuGraphExecHostNodeSetParams(gpu: SimulatedGpu, executable: int, node: int, of: tuple[int, int]) -> None:
-    """Change the function of a node of an instantiated graph."""
-    _changed(gpu.graphs.executable(executable), node, "host", _call(gpu, of))
 
 
 def cuGraphExecUpdate_v2(gpu: SimulatedGpu, executable: int, graph: int, result: int) -> None:
@@ -379,6 +291,27 @@ def _changed(graph: Graph, node: int, kind: str, work: Work) -> None:
     graph.nodes[node].work = work
 
 
+def _calls_of(kind: str, work: Callable[[SimulatedGpu, Any], Work]) -> tuple[Callable[..., Any], ...]:
+    """The calls that add a node of a kind, change one, and change one of an instantiated graph."""
+
+    def add(gpu: SimulatedGpu, graph: int, before: int, count: int, of: Any, context: int = 0) -> int:
+        return _added(gpu, graph, before, count, kind, work(gpu, of))
+
+    def change(gpu: SimulatedGpu, node: int, of: Any) -> None:
+        _changed(gpu.graphs.of_node(node), node, kind, work(gpu, of))
+
+    def change_executable(gpu: SimulatedGpu, executable: int, node: int, of: Any, context: int = 0) -> None:
+        _changed(gpu.graphs.executable(executable), node, kind, work(gpu, of))
+
+    return add, change, change_executable
+
+
+cuGraphAddKernelNode, cuGraphKernelNodeSetParams, cuGraphExecKernelNodeSetParams = _calls_of("kernel", _launch)
+cuGraphAddMemcpyNode, cuGraphMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams = _calls_of("copy", _copy)
+cuGraphAddMemsetNode, cuGraphMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams = _calls_of("set", _fill)
+cuGraphAddHostNode, cuGraphHostNodeSetParams, cuGraphExecHostNodeSetParams = _calls_of("host", _call)
+
+
 def _handles(gpu: SimulatedGpu, address: int, count: int) -> tuple[int, ...]:
     if not address:
         return ()
@@ -408,13 +341,24 @@ def _written(gpu: SimulatedGpu, handles: Iterable[int], place: int, count: int) 
     gpu.host.pack(f"{len(found)}Q", place, *found)
 
 
-@contextmanager
-def _no_data(gpu: SimulatedGpu, data: int, count: int) -> Iterator[None]:
-    """Write the data of the edges that the body lists: 8 bytes of 0 each."""
-    wanted = gpu.host.unpacked("Q", count)
-    yield
-    if data:
-        gpu.host.write(data, bytes(8 * min(wanted, gpu.host.unpacked("Q", count))))
+def _with_edge_data(call: Callable[..., None], *, lists: bool) -> Callable[..., None]:
+    """The version of a call that has data of edges too, before its last parameter; here these are 8 bytes of 0 each."""
+
+    def version(gpu: SimulatedGpu, *given: int) -> None:
+        data, count = given[-2:]
+        wanted = gpu.host.unpacked("Q", count) if lists else 0
+        call(gpu, *given[:-2], count)
+        if lists and data:
+            gpu.host.write(data, bytes(8 * min(wanted, gpu.host.unpacked("Q", count))))
+
+    return version
+
+
+cuGraphGetEdges_v2 = _with_edge_data(cuGraphGetEdges, lists=True)
+cuGraphNodeGetDependencies_v2 = _with_edge_data(cuGraphNodeGetDependencies, lists=True)
+cuGraphNodeGetDependentNodes_v2 = _with_edge_data(cuGraphNodeGetDependentNodes, lists=True)
+cuGraphAddDependencies_v2 = _with_edge_data(cuGraphAddDependencies, lists=False)
+cuGraphRemoveDependencies_v2 = _with_edge_data(cuGraphRemoveDependencies, lists=False)
 
 
 def _retained(gpu: SimulatedGpu, graph: Graph, *, ready: bool = False) -> int:
