@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.observe.checking import statements
-from tilewright.observe.checking.static.parameters import parameters
+from tilewright.observe.checking.static.bounds import parameters
 from tilewright.observe.checking.static.values import Values
 from tilewright.observe.instruments.findings import Finding, split
 from tilewright.observe.instruments.shadow.cells import GLOBAL_FREED, GLOBAL_OUTSIDE

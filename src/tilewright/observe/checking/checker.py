@@ -16,7 +16,6 @@ from tilewright.errors import KernelError, LaunchError, PtxError
 from tilewright.observe.checking import (
     faults,
     folded,
-    hosts,
     launches,
     mending,
     outcome,
@@ -258,7 +257,7 @@ class Checks(Observer):
     def raced(self, race: HostRace | StreamRace) -> None:
         """Report a host line that uses memory too early, or two unordered launches."""
         if isinstance(race, HostRace):
-            self._found += mending.mended([hosts.finding(race)], None)
+            self._found += mending.mended([launches.with_host(race)], None)
         else:
             self._found.append(launches.between_streams(race))
 

@@ -1,4 +1,6 @@
-"""TW309, TW502 to TW508: launches that race, that every GPU rejects, or that use too little of it.
+"""TW305, TW309, TW502 to TW508: launches that race, that every GPU rejects, or that use too little of it.
+
+TW305: the host uses memory that it shares with the device before it waits for a stream's work on it.
 
 Source: CUDA C++ Programming Guide, appendix "Technical Specifications per Compute Capability"; `machine` has the
 values.
@@ -18,7 +20,7 @@ from tilewright.observe.checking.static import dimensions
 from tilewright.observe.checking.static.values import Values, of_kernel
 from tilewright.observe.instruments.findings import Finding, split
 from tilewright.simulate.machine import Gpu
-from tilewright.simulate.observer import Launch, StreamRace
+from tilewright.simulate.observer import HostRace, Launch, StreamRace
 from tilewright.simulate.programs.launch_rules import Broken, Rule, broken, resident_blocks
 from tilewright.simulate.programs.program import Program
 from tilewright.simulate.ptx.frames import package
@@ -34,6 +36,26 @@ def at(launch: Launch, code: str, **details: Any) -> Finding:
     return Finding(
         code=code, kernel=launch.name, source=source, line=line, ptx_line=ptx_line, launch=launch.index, details=details
     )
+
+
+def with_host(race: HostRace) -> Finding:
+    """TW305 at the host's line.
+
+    >>> found = with_host(HostRace("`x`", False, "a.py:9", "`double`", "double", "a.py:8", True))
+    >>> found.line, found.message
+    (9, 'the host reads `x` without waiting for `double`, launched at a.py:8, which writes it')
+    """
+    file, line = split(race.line)
+    details = {
+        "how": "launched" if race.kernel else "copied",
+        "array": race.array.strip("`"),
+        "memory": race.array,
+        "work": race.work,
+        "access": "writes" if race.writes else "reads",
+        "other_access": "writes" if race.work_writes else "reads",
+        "others": [race.work_line],
+    }
+    return Finding(code="TW305", kernel=race.kernel, source=file, line=line, details=details)
 
 
 def between_streams(race: StreamRace) -> Finding:

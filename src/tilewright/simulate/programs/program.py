@@ -26,9 +26,8 @@ from tilewright.simulate.programs import (
 )
 from tilewright.simulate.programs.arguments import AddressOf, Argument
 from tilewright.simulate.programs.assembler import Resources
-from tilewright.simulate.programs.definitions import definition
 from tilewright.simulate.programs.listing import Parameter
-from tilewright.simulate.ptx.frames import users_calls, users_line
+from tilewright.simulate.ptx.frames import definition, users_calls, users_line
 from tilewright.simulate.ptx.tree import Module
 
 #: The default compute capability: that of the H100 (Hopper).

@@ -15,8 +15,9 @@ Source: PTX ISA, 11.5.2 (`.loc`: `function_name`, `inlined_at`); LLVM, "Source L
 from __future__ import annotations
 
 import functools
+import linecache
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tilewright.simulate.ptx.tree import Location
@@ -161,3 +162,19 @@ def users_line(places: Sequence[str]) -> str:
     """
     own = package(places[-1]) if places else ""
     return next((place for place in places if package(place) in ("", own)), "")
+
+
+def definition(kernel: str, places: Iterable[str]) -> tuple[str, int]:
+    """File and line of a kernel's definition, from the `file:line` of its instructions; "" and 0 if there are none."""
+    lines = [place.rpartition(":") for place in places]
+    plain = re.escape(re.split(r"[<(]", kernel)[0].rpartition("::")[2])
+    for file in dict.fromkeys(file for file, _, _ in lines):
+        text = "".join(linecache.getlines(file))
+        first = min(int(number) for other, _, number in lines if other == file)
+        found = [
+            text.count("\n", 0, match.start(1)) + 1
+            for match in re.finditer(rf"(?:\bdef\s+|\b__global__\b[^;{{}}]*?\b)({plain})\s*\(", text)
+        ]
+        if found:  # of several functions with this name, the one with this body
+            return file, max((line for line in found if line <= first), default=found[0])
+    return (lines[0][0], int(lines[0][2])) if lines else ("", 0)
