@@ -12,8 +12,8 @@ LIBRARIES = {
 }  # fmt: skip
 #: How names of headers begin whose functions are all in the headers, with the package that has them.
 _HEADERS = {"curand_": "nvidia-curand"}
-#: Headers and files of cuBLAS, whose functions are served (`frontends/cublas`).
-_SERVED = re.compile(r"cublas(_v2|_api)\.h|-lcublas|libcublas\.so[.\d]*")
+#: Headers and files of cuBLAS and cuBLASLt, whose functions are served (`frontends/cublas`).
+_SERVED = re.compile(r"cublas(_v2|_api|Lt)\.h|-lcublas(Lt)?|libcublas(Lt)?\.so[.\d]*")
 _FILE = re.compile(rb"lib(?:" + "|".join(LIBRARIES).encode() + rb")\w*\.so[.\d]*")
 
 

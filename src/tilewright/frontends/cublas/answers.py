@@ -7,19 +7,21 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import TilewrightError
-from tilewright.frontends.cublas import calls, handles, level1, level2, level3, products
-from tilewright.frontends.cublas.operands import Operands, RefusedCall
+from tilewright.frontends.cublas import calls, handles, level1, level2, level3, lt, products
+from tilewright.frontends.cublas.operands import Operands, RefusedCall, enqueue
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
-from tilewright.simulate.device.graphs import submit
 
-#: Every function of the library, by name.
-FUNCTIONS: Mapping[str, calls.Function] = MappingProxyType({one.name: one for one in calls.functions()})
+#: Every function of the library, by name, but for those that a program's library does by itself.
+FUNCTIONS: Mapping[str, calls.Function] = MappingProxyType(
+    {one.name: one for one in calls.functions() if not one.statements}
+)
 _COMPUTING = {**vars(level1), **vars(level2), **vars(level3), **vars(products)}
+_OTHERS: Mapping[str, Callable[..., None]] = {**vars(handles), **lt.FUNCTIONS}
 
 
 def answer_of(function: calls.Function) -> Callable[..., None]:
-    """The implementation: of `handles` with the values of its parameters, others with one `Operands`."""
-    found: Callable[..., None] = _COMPUTING.get(function.stem) or vars(handles)[function.stem]
+    """The implementation: of `handles` and `lt` with the values of its parameters, others with one `Operands`."""
+    found: Callable[..., None] = _COMPUTING.get(function.stem) or _OTHERS[function.stem]
     return found
 
 
@@ -38,8 +40,7 @@ def perform(gpu: SimulatedGpu, name: str, values: Sequence[Any]) -> None:
         call = Operands(gpu, handles.handle_of(gpu, given["handle"]), function, given)
         call.check()
         call.keep()
-        gpu.outstanding.latest.pop(call.handle.stream, None)  # the next launch in the stream comes after this
-        submit(gpu, call.handle.stream, lambda stream: answer(call), "kernel")
+        enqueue(gpu, call.handle.stream, lambda: answer(call))
     except DriverError as error:
         raise RefusedCall("EXECUTION_FAILED", str(error)) from error
     except TilewrightError as error:

@@ -1,7 +1,8 @@
 """The functions of cuBLAS that are served: a table of names and parameters, for all kinds of callers.
 
-A row stands for one function of each element type. From the table come the header of programs (`header.py`), the
+A row stands for one function of each element type. From the table come the headers of programs (`header.py`), the
 functions of the library in programs and in this process, and the names under which implementations find their values.
+The rows of cuBLASLt are in `lt_calls.py`.
 
 Source: cuBLAS, "Using the cuBLAS API"; names and parameters as in `cublas_api.h`.
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from tilewright.frontends.cublas import lt_calls
 
 #: The type in C that every function of the table returns.
 STATUS = "cublasStatus_t"
@@ -35,11 +38,8 @@ _TYPES: Mapping[str, str] = MappingProxyType(
         "computeType": "cublasComputeType_t", "algo": "cublasGemmAlgo_t", "stream": "cudaStream_t",
     }
 )  # fmt: skip
-#: Types of parameters that rows name and that are passed by value.
-_VALUES = frozenset(
-    "int size_t cublasHandle_t cublasPointerMode_t cublasAtomicsMode_t cublasMath_t cudaStream_t "
-    "libraryPropertyType".split()
-)
+#: Types of parameters that rows name and that are passed by value, with all whose names end in `_t`.
+_VALUES = ("int", "libraryPropertyType", "cudaDataType")
 _PLAIN, _REAL, _COMPLEX = "S:S D:D C:C Z:Z", "S:S D:D", "C:C Z:Z"
 
 #: Prefixes of names with their element types; the rest of the name; the parameters after the handle. A parameter with
@@ -178,10 +178,26 @@ class Function:
     letter: str  #: Its element type in `ELEMENTS`; "" where parameters name the types.
     parameters: tuple[tuple[str, str], ...]  #: C type and name of each, the handle's too.
 
+    @property
+    def is_lt(self) -> bool:
+        """Whether it is of cuBLASLt, which has a header of its own."""
+        return self.stem.startswith("Lt")
+
+    @property
+    def statements(self) -> str:
+        """The C++ code of one that a program's library does by itself; "" for others."""
+        return lt_calls.IN_PROGRAM.get(self.name, "")
+
+    @property
+    def declared(self) -> str:
+        """Its parameters in C."""
+        listed = ", ".join(f"{type_}{' ' * (type_[-1] != '*')}{name}" for type_, name in self.parameters)
+        return listed or "void"
+
 
 def functions() -> Iterator[Function]:
     """Every function that is served."""
-    for prefixes, rest, parameters in ROWS:
+    for prefixes, rest, parameters in (*ROWS, *lt_calls.ROWS):
         for prefix in prefixes.split() or [""]:
             before, _, letter = prefix.partition(":")
             handle = (("cublasHandle_t", "handle"),) if prefixes else ()
@@ -198,8 +214,8 @@ def _parameter(text: str, letter: str) -> tuple[str, str]:
     declared = text.rstrip("*")
     stars = len(text) - len(declared)
     name, _, type_ = declared.partition(":")
-    if not stars and (type_ or name) in (_TYPES if not type_ else _VALUES):
-        return _TYPES.get(type_ or name, type_), name
+    if not stars and (name in _TYPES if not type_ else type_ in _VALUES or type_.endswith("_t")):
+        return type_ or _TYPES[name], name
     element, absolute = ELEMENTS[letter]
     pointed = {"": element, "R": absolute}.get(type_, type_)
     if stars > 1:

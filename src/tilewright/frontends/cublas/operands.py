@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -12,15 +12,16 @@ import numpy as np
 from tilewright.frontends.cublas.calls import Function
 from tilewright.frontends.cublas.header import COMPUTE_TYPES
 from tilewright.frontends.host_arrays import Array, array_at, read, write
-from tilewright.multiply.problem.dtypes import COMPOSED, DTYPES, element
+from tilewright.multiply.problem.dtypes import COMPOSED, DTYPES, element, is_float8
 from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.device.graphs import submit
 
 #: Element types by letter.
 _LETTERS: Mapping[str, str] = MappingProxyType(
     {"S": "float32", "D": "float64", "C": "complex64", "Z": "complex128", "H": "float16"}
 )
 #: Element types by the number of a `cudaDataType`.
-_DATA_TYPES: Mapping[int, str] = MappingProxyType(
+DATA_TYPES: Mapping[int, str] = MappingProxyType(
     {one.cuda_data: one.name for one in (*DTYPES, *COMPOSED) if one.cuda_data is not None}
 )
 #: Types of numbers that are passed by their addresses, by the type in C.
@@ -104,8 +105,8 @@ class Operands:
 
         Raises RefusedCall: products have no such type.
         """
-        kind = _LETTERS.get(self.function.letter, "") if name not in self.given else _DATA_TYPES.get(self[name], "")
-        if not kind:
+        kind = _LETTERS.get(self.function.letter, "") if name not in self.given else DATA_TYPES.get(self[name], "")
+        if not kind or is_float8(kind):
             raise RefusedCall("NOT_SUPPORTED", f"`{name}` must be a type that products have (got {self.given[name]})")
         return element(kind).numpy
 
@@ -178,17 +179,7 @@ class Operands:
     def _sums(self) -> np.dtype[Any]:
         """The type that `computeType` names: CUDA 10, and CuPy, give a `cudaDataType`."""
         given = self.given.get("computeType", COMPUTE_TYPES["32F"])
-        name = next((_SUMS[name[:3]] for name, number in COMPUTE_TYPES.items() if number == given), "")
-        name = name or _DATA_TYPES.get(given, "")
-        name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
-        a, b, c = (_DATA_TYPES.get(self[f"{one}type"], "") for one in "ABC")
-        if a != b or f"{a} {c}" not in _PRODUCTS.get(name, "").split(", "):
-            raise RefusedCall(
-                "NOT_SUPPORTED",
-                f"types of A, B and C must be in cuBLAS's table for sums of `computeType` (got "
-                f"{', '.join(one or 'another type' for one in (a, b, c))} with sums of {name or given})",
-            )
-        return np.dtype(c if c.startswith("complex") else name)
+        return sums(given, *(DATA_TYPES.get(self[f"{one}type"], "") for one in "ABC"))
 
     def keep(self) -> None:
         """Read the numbers of the host, which it may change after the call."""
@@ -216,6 +207,29 @@ class Operands:
             write(self.gpu, array_at(self.gpu, self[name], found.dtype, (1,)), found)
         else:
             self.gpu.host.write(self[name], found.tobytes())
+
+
+def enqueue(gpu: SimulatedGpu, stream: int, work: Callable[[], None]) -> None:
+    """Do the work of a call in a stream, or make it a node of the graph that captures the stream."""
+    gpu.outstanding.latest.pop(stream, None)  # the next launch in the stream comes after this
+    submit(gpu, stream, lambda stream: work(), "kernel")
+
+
+def sums(compute: int, a: str, b: str, c: str) -> np.dtype[Any]:
+    """The type of the sums of a product, and of its numbers, by the `computeType` and the types of the matrices.
+
+    Raises RefusedCall: there is no such product.
+    """
+    name = next((_SUMS[name[:3]] for name, number in COMPUTE_TYPES.items() if number == compute), "")
+    name = name or DATA_TYPES.get(compute, "")
+    name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
+    if a != b or f"{a} {c}" not in _PRODUCTS.get(name, "").split(", "):
+        raise RefusedCall(
+            "NOT_SUPPORTED",
+            f"types of A, B and C must be in cuBLAS's table for sums of `computeType` (got "
+            f"{', '.join(one or 'another type' for one in (a, b, c))} with sums of {name or compute})",
+        )
+    return np.dtype(c if c.startswith("complex") else name)
 
 
 def turned(matrix: Array, operation: int) -> Array:

@@ -36,20 +36,25 @@ def gemm(call: Operands) -> None:
 
 def multiply(gpu: SimulatedGpu, target: Array, left: Array | None, right: Array | None, alpha: Any, beta: Any) -> None:
     """Store alpha times a product plus beta times the target; without operands the product is 0."""
-    import tilewright as tw
-
     if left is None and beta == 1:
         return
     if beta:
         read(gpu, target)
     with written(gpu, target):
-        if left is None or right is None:
-            target[...] = (target * beta).astype(target.dtype) if beta else 0
-        elif left.dtype.itemsize == 2 and gpu.record.compute_capability >= _OLDEST_CC:
-            target[...] = _of_tensor_cores(gpu, target, left, right, np.float32(alpha), np.float32(beta))
-        else:
-            numbers = {"alpha": alpha.item(), "beta": beta.item()}
-            tw.matmul(left, right, target, dtype=target.dtype, casting="unsafe", **numbers)
+        combine(gpu, target, left, right, alpha, beta)
+
+
+def combine(gpu: SimulatedGpu, target: Array, left: Array | None, right: Array | None, alpha: Any, beta: Any) -> None:
+    """The same for an array that observers need not know of."""
+    import tilewright as tw
+
+    if left is None or right is None:
+        target[...] = (target * beta).astype(target.dtype) if beta else 0
+    elif left.dtype.itemsize == 2 and gpu.record.compute_capability >= _OLDEST_CC:
+        target[...] = _of_tensor_cores(gpu, target, left, right, np.float32(alpha), np.float32(beta))
+    else:
+        numbers = {"alpha": alpha.item(), "beta": beta.item()}
+        tw.matmul(left, right, target, dtype=target.dtype, casting="unsafe", **numbers)
 
 
 def _of_tensor_cores(gpu: SimulatedGpu, target: Array, left: Array, right: Array, alpha: Any, beta: Any) -> Array:

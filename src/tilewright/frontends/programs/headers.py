@@ -18,7 +18,7 @@ from tilewright.simulate.programs.toolkits import with_headers
 
 #: Formats of parameters that are not unsigned numbers. Structures are passed by value, in whole words.
 _KINDS: Mapping[str, str] = {
-    "int": "i4x", "long": "q", "long long int": "q", "float": "f4x", "double": "d", "CUdevice": "i4x",
+    "int": "i4x", "long": "q", "long long int": "q", "int64_t": "q", "float": "f4x", "double": "d", "CUdevice": "i4x",
     "cudaError_t": "i4x",
     "dim3": "3I4x", "struct cudaExtent": "3Q", "struct cudaPitchedPtr": "4Q", "struct cudaMemLocation": "2i",
     "CUmemLocation": "2i", "CUdevice_attribute": "i4x",

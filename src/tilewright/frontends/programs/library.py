@@ -1,4 +1,4 @@
-"""The library that replaces `libcudart`, `libcuda` and `libcublas` in a program: made from the headers, compiled once.
+"""The library that replaces the runtime, the driver and cuBLAS in a program: made from the headers, compiled once.
 
 Each implemented function (`calls/`) sends its arguments to the simulated GPU's process; any other function of the
 headers prints its name and returns an error. The host's C++ compiler builds the library at its first use.
@@ -37,6 +37,10 @@ NAMES = (
     "libcublas.so.13",
     "libcublas.so.12",
     "libcublas.so.11",
+    "libcublasLt.so",
+    "libcublasLt.so.13",
+    "libcublasLt.so.12",
+    "libcublasLt.so.11",
 )
 #: Versions of symbols that programs ask of the runtime. All our symbols have none and serve each, but the loader prints
 #: a warning if a library lacks a version.
@@ -94,7 +98,7 @@ def built(names: Sequence[str]) -> Library:
     """
     functions = answered(names)
     sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions), "versions.map": _VERSIONS}
-    sources["cublas_v2.h"] = (HEADERS / "cublas_v2.h").read_text("utf-8")
+    sources |= {name: (HEADERS / name).read_text("utf-8") for name in ("cublas_v2.h", "cublasLt.h")}
     for name in ("messages.h", "client.hpp", "local.hpp", "older.hpp", "registration.hpp", "replacing.hpp"):
         sources[name] = resources.files(__package__).joinpath(name).read_text("utf-8")
     room = store.room(secure_files.PROGRAMS) or secure_files.temporary_folder()
@@ -150,7 +154,7 @@ def _answered(functions: Sequence[Function]) -> str:
         "#define CUDART_API_PER_THREAD 0",
         "#include <cuda_runtime_api.h>",
         "#include <cuda.h>",
-        '#include "cublas_v2.h"',
+        '#include "cublasLt.h"',
         '#include "client.hpp"',
         'extern "C" {',
         '#include "registration.hpp"',
@@ -158,7 +162,7 @@ def _answered(functions: Sequence[Function]) -> str:
     ]
     lines += ["struct TilewrightError { int number; const char *name, *text; };"]
     lines += _errors()
-    lines += _statuses()
+    lines += _of_cublas()
     for number, function in enumerate(functions):
         lines.append(_stub(number, function))
     names = [f.name for f in functions if f.returns == "CUresult"]
@@ -203,16 +207,27 @@ def _errors() -> Iterator[str]:
         yield '    {-1, "", ""}};'
 
 
-def _statuses() -> Iterator[str]:
-    """The functions of cuBLAS that give texts, for all its statuses."""
+def _of_cublas() -> Iterator[str]:
+    """The functions of cuBLAS and cuBLASLt that need no simulated GPU: texts of statuses, versions, descriptors."""
     for name, texts in (
-        ("cublasGetStatusName", {number: f"CUBLAS_STATUS_{name}" for name, number in STATUSES.items()}),
-        ("cublasGetStatusString", {number: name.replace("_", " ").lower() for name, number in STATUSES.items()}),
+        ("GetStatusName", {number: f"CUBLAS_STATUS_{name}" for name, number in STATUSES.items()}),
+        ("GetStatusString", {number: name.replace("_", " ").lower() for name, number in STATUSES.items()}),
     ):
         cases = " ".join(f'case {number}: return "{text}";' for number, text in texts.items())
         body = f'switch (status) {{ {cases} }} return "unknown";'
-        yield f'extern "C" const char *{name}(cublasStatus_t status) {{ {body} }}'
-    yield 'extern "C" size_t cublasGetCudartVersion(void) { return CUDART_VERSION; }'
+        for library in ("cublas", "cublasLt"):
+            yield f'extern "C" const char *{library}{name}(cublasStatus_t status) {{ {body} }}'
+    for name, number in (
+        ("cublasGetCudartVersion", "CUDART_VERSION"),
+        ("cublasLtGetCudartVersion", "CUDART_VERSION"),
+        ("cublasLtGetVersion", "CUBLAS_VERSION"),
+    ):
+        yield f'extern "C" size_t {name}(void) {{ return {number}; }}'
+    yield 'extern "C" unsigned cublasLtDisableCpuInstructionsSetMask(unsigned mask) {'
+    yield "    static unsigned set; unsigned before = set; set = mask; return before; }"
+    for function in cublas.functions():
+        if function.statements:
+            yield f'extern "C" cublasStatus_t {function.name}({function.declared}) {{ {function.statements} }}'
 
 
 def _texts(folder: Path):  # type: ignore[no-untyped-def]

@@ -32,7 +32,7 @@ _NOT_LINKED = re.compile(
 #: Files that nvcc compiles or links with a program, by the ends of their names.
 _PARTS = (".cu", ".cc", ".cpp", ".cxx", ".c", ".o", ".a", ".so")
 #: Libraries that ours replaces in any case, so that programs that name them are kept like others.
-_REPLACED = ("-lcublas", "-lcuda", "-lcudart", "-lcudart_static")
+_REPLACED = ("-lcublas", "-lcublasLt", "-lcuda", "-lcudart", "-lcudart_static")
 #: Its options that have their values in the next word, and others; those that name a GPU are left to `--gpu`.
 _VALUED = ("-I", "-L", "-isystem", "-Xcompiler", "-Xlinker")
 _GPU_VALUED = ("-arch", "-gencode", "-code", "--gpu-architecture", "--generate-code", "--gpu-code")

@@ -165,9 +165,9 @@ class Dtype:
 #: Every dtype of numbers, narrow before wide.
 DTYPES: tuple[Dtype, ...] = (
     Dtype("float8_e4m3fn", 1, "float", "float32", 4, -6, 8, "i8", "uchar", cuda="__nv_fp8_e4m3", extends_numpy=True,
-          carried=FLOAT8_E4M3, infinite=False, dlpack=10),
+          carried=FLOAT8_E4M3, infinite=False, dlpack=10, cuda_data=28),
     Dtype("float8_e5m2", 1, "float", "float32", 3, -14, 15, "i8", "uchar", cuda="__nv_fp8_e5m2", extends_numpy=True,
-          carried=FLOAT8_E5M2, dlpack=12),
+          carried=FLOAT8_E5M2, dlpack=12, cuda_data=29),
     Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", "__half", carried=HALF, cuda_data=2),
     Dtype("bfloat16", 2, "float", "float32", 8, -126, 127, "i16", "ushort", "bf16", "__nv_bfloat16", amx="bf16",
           extends_numpy=True, carried=UPPER_HALF, dlpack=4, cuda_data=14),

@@ -333,10 +333,10 @@ def test_source_that_does_not_compile_is_refused(tmp_path: Path) -> None:
 
 def test_a_binary_that_uses_a_closed_library_is_told_so(binary: Path, tmp_path: Path) -> None:
     using = tmp_path / "using"
-    using.write_bytes(binary.read_bytes() + b"libcublasLt.so.13\0")
+    using.write_bytes(binary.read_bytes() + b"libcudnn.so.9\0")
     using.chmod(0o700)
     ran = tilewright("run", str(using))
-    assert f"{using} uses libcublasLt.so.13, of cuBLAS" in said(ran)[0]
+    assert f"{using} uses libcudnn.so.9, of cuDNN" in said(ran)[0]
     assert ran.stdout.startswith("before")
 
 

@@ -1,0 +1,192 @@
+"""cuBLASLt but for its products: descriptors, which lie in the program's memory, and what it says of algorithms.
+
+All algorithms are one: the product that the host computes, without a workspace. The logger has nothing to say.
+
+Source: cuBLAS, "cuBLASLt API Reference".
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from tilewright.frontends.cublas import handles
+from tilewright.frontends.cublas.lt_calls import ALGO, CAPABILITIES, DESCRIPTORS, Attribute, Descriptor
+from tilewright.frontends.cublas.lt_matrices import LtMatrixTransform, held
+from tilewright.frontends.cublas.lt_products import LtMatmul, Product, types_of
+from tilewright.frontends.cublas.operands import RefusedCall
+from tilewright.simulate.device.gpu import SimulatedGpu
+
+#: Algorithms that are given at most.
+_ALGORITHMS = 3
+#: A result of a search: algorithm, bytes of workspace, status, utilisation, and four reserved numbers.
+_RESULT, _RESULT_BYTES = "Qif4i", 96
+_ALGO_BYTES = 8 * ALGO.words
+#: Capabilities that are lists.
+_LISTS = ("TILE_IDS", "STAGES_IDS")
+#: Entries of the cache of searches, unless a program sets it: none is kept, since no search takes time.
+_CACHED = 8192
+#: Where what is set for the library, and not for a handle, is among its handles.
+_LIBRARY = 0
+
+
+# -- descriptors --------------------------------------------------------------------------------------------------
+
+
+def _initialise(one: Descriptor, gpu: SimulatedGpu, place: int, size: int, *values: int) -> None:
+    """Make a descriptor in memory of the program."""
+    if not place:
+        raise RefusedCall("INVALID_VALUE", "a descriptor must have an address (got 0)")
+    if size < 8 * one.words:
+        raise RefusedCall("ALLOC_FAILED", f"a descriptor takes {8 * one.words} bytes (got {size})")
+    gpu.host.write(place, one.packed(dict(zip(one.given, values, strict=True))))
+
+
+def _named(attributes: Mapping[str, Attribute], number: int) -> tuple[str, Attribute]:
+    for name, one in attributes.items():
+        if one.number == number:
+            return name, one
+    raise RefusedCall("INVALID_VALUE", f"`attr` must be the number of an attribute (got {number})")
+
+
+def _set(kind: str, gpu: SimulatedGpu, place: int, number: int, buffer: int, size: int) -> None:
+    """Set an attribute of a descriptor or of an algorithm."""
+    values, one = held(gpu, kind, place), DESCRIPTORS.get(kind, ALGO)
+    name, attribute = _named(one.attributes, number)
+    if not buffer or size != attribute.size_bytes or name == "ID":
+        rule = f"{name} is set from {attribute.size_bytes} bytes" if name != "ID" else "ID is only read"
+        raise RefusedCall("INVALID_VALUE", f"{rule} (got {size} bytes at {buffer:#x})")
+    values[name] = gpu.host.unpacked(attribute.form, buffer)
+    gpu.host.write(place, one.packed(values))
+
+
+def _get(kind: str, gpu: SimulatedGpu, place: int, number: int, buffer: int, size: int, written: int) -> None:
+    """Get an attribute of a descriptor or of an algorithm, or a capability of one."""
+    values, attributes = held(gpu, kind, place), DESCRIPTORS.get(kind, ALGO).attributes
+    _give(gpu, values, attributes, number, buffer, size, written)
+
+
+def _capability(gpu: SimulatedGpu, algo: int, number: int, buffer: int, size: int, written: int) -> None:
+    held(gpu, "MatmulAlgo", algo)
+    _give(gpu, {}, CAPABILITIES, number, buffer, size, written)
+
+
+def _give(
+    gpu: SimulatedGpu,
+    values: Mapping[str, int],
+    attributes: Mapping[str, Attribute],
+    number: int,
+    buffer: int,
+    size: int,
+    written: int,
+) -> None:
+    """Write an attribute's value, or its size if the program has no bytes for it."""
+    name, one = _named(attributes, number)
+    fits = size == one.size_bytes or (name in _LISTS and size > one.size_bytes)
+    if not written if not size else not (buffer and fits):
+        raise RefusedCall("INVALID_VALUE", f"{name} has {one.size_bytes} bytes (got {size} at {buffer:#x})")
+    if size:
+        gpu.host.pack(one.form, buffer, values.get(name, one.default))
+    gpu.host.pack("Q", written, one.size_bytes)
+
+
+# -- algorithms ---------------------------------------------------------------------------------------------------
+
+
+def _heuristic(
+    gpu: SimulatedGpu, handle: int, desc: int, a: int, b: int, c: int, d: int, preference: int, requested: int,
+    results: int, returned: int,
+) -> None:  # fmt: skip
+    """Algorithms for a product: all do it in the same way, and the first is as good as the others."""
+    handles.handle_of(gpu, handle)
+    if requested <= 0 or not results or not returned:
+        raise RefusedCall("INVALID_VALUE", f"there must be places for algorithms and their count (got {requested})")
+    gpu.host.pack("i", returned, 0)
+    wanted = held(gpu, "MatmulPreference", preference)
+    product = Product.planned(gpu, desc, a, b, c, d)
+    chosen = list(range(min(requested, _ALGORITHMS)))
+    if wanted["SEARCH_MODE"]:
+        chosen = [held(gpu, "MatmulAlgo", results)["ID"]]
+    for place, number in enumerate(chosen):
+        at = results + place * _RESULT_BYTES
+        gpu.host.write(at, ALGO.packed({"ID": number}))
+        gpu.host.pack(_RESULT, at + _ALGO_BYTES, 0, 0, product.waves, 0, 0, 0, 0)
+    gpu.host.pack("i", returned, len(chosen))
+
+
+def _check(gpu: SimulatedGpu, handle: int, desc: int, a: int, b: int, c: int, d: int, algo: int, result: int) -> None:
+    """Whether an algorithm can do a product; its fields of a result but for the algorithm."""
+    handles.handle_of(gpu, handle)
+    held(gpu, "MatmulAlgo", algo)
+    if not result:
+        raise RefusedCall("INVALID_VALUE", "`result` must be an address (got 0)")
+    product = Product.planned(gpu, desc, a, b, c, d)
+    gpu.host.pack(_RESULT, result + _ALGO_BYTES, 0, 0, product.waves, 0, 0, 0, 0)
+
+
+def _ids(
+    gpu: SimulatedGpu, handle: int, compute: int, scale: int, a: int, b: int, c: int, d: int, requested: int,
+    ids: int, returned: int,
+) -> None:  # fmt: skip
+    """The numbers of algorithms for types."""
+    handles.handle_of(gpu, handle)
+    types_of(compute, scale, a, b, c, d)
+    if requested <= 0 or not ids or not returned:
+        raise RefusedCall("INVALID_VALUE", f"there must be places for numbers and their count (got {requested})")
+    count = min(requested, _ALGORITHMS)
+    gpu.host.pack(f"{count}i", ids, *range(count))
+    gpu.host.pack("i", returned, count)
+
+
+def _init_algo(
+    gpu: SimulatedGpu, handle: int, compute: int, scale: int, a: int, b: int, c: int, d: int, number: int, algo: int
+) -> None:
+    """An algorithm by its number."""
+    handles.handle_of(gpu, handle)
+    if not algo or number not in range(_ALGORITHMS):
+        raise RefusedCall("INVALID_VALUE", f"`algoId` must be from 0 to {_ALGORITHMS - 1} (got {number})")
+    types_of(compute, scale, a, b, c, d)
+    gpu.host.write(algo, ALGO.packed({"ID": number}))
+
+
+# -- the library --------------------------------------------------------------------------------------------------
+
+
+def _get_capacity(gpu: SimulatedGpu, capacity: int) -> None:
+    gpu.host.pack("Q", capacity, gpu.library_handles.get(_LIBRARY, _CACHED))
+
+
+def _set_capacity(gpu: SimulatedGpu, capacity: int) -> None:
+    gpu.library_handles[_LIBRARY] = capacity
+
+
+def _set_level(gpu: SimulatedGpu, level: int) -> None:
+    if not 0 <= level <= 5:
+        raise RefusedCall("INVALID_VALUE", f"`level` must be from 0 to 5 (got {level})")
+
+
+def _silent(gpu: SimulatedGpu, *values: int) -> None:
+    """A setting of the logger, which says nothing."""
+
+
+def _functions() -> Iterator[tuple[str, Callable[..., None]]]:
+    yield from (("LtMatmul", LtMatmul), ("LtMatrixTransform", LtMatrixTransform))
+    yield from (("LtCreate", handles.Create), ("LtDestroy", handles.Destroy), ("LtGetProperty", handles.GetProperty))
+    yield from (("LtHeuristicsCacheGetCapacity", _get_capacity), ("LtHeuristicsCacheSetCapacity", _set_capacity))
+    for kind, one in DESCRIPTORS.items():
+        yield f"Lt{kind}Init_internal", functools.partial(_initialise, one)
+        yield f"Lt{kind}SetAttribute", functools.partial(_set, kind)
+        yield f"Lt{kind}GetAttribute", functools.partial(_get, kind)
+    yield from (("LtMatmulAlgoGetHeuristic", _heuristic), ("LtMatmulAlgoCheck", _check))
+    yield from (("LtMatmulAlgoGetIds", _ids), ("LtMatmulAlgoInit", _init_algo))
+    yield "LtMatmulAlgoConfigSetAttribute", functools.partial(_set, "MatmulAlgo")
+    yield "LtMatmulAlgoConfigGetAttribute", functools.partial(_get, "MatmulAlgo")
+    yield "LtMatmulAlgoCapGetAttribute", _capability
+    yield "LtLoggerSetLevel", _set_level
+    yield from ((f"LtLogger{name}", _silent) for name in ("SetCallback", "SetFile", "OpenFile", "SetMask"))
+    yield "LtLoggerForceDisable", _silent
+
+
+#: The implementation of each function, by its name without `cublas`.
+FUNCTIONS: Mapping[str, Callable[..., None]] = MappingProxyType(dict(_functions()))
