@@ -24,11 +24,18 @@ from tilewright.simulate.device.gpu import SimulatedGpu
 Array = np.ndarray[Any, Any]
 HOST, ON_DEVICE = 0, 1
 #: Element types of C by the types that parameters point to.
-C_TYPES = {"float": "R32F", "double": "R64F", "cuComplex": "C32F", "cuDoubleComplex": "C64F", "__half": "R16F"}
+C_TYPES = {
+    "int64_t": "R64I",
+    "float": "R32F",
+    "double": "R64F",
+    "cuComplex": "C32F",
+    "cuDoubleComplex": "C64F",
+    "__half": "R16F",
+}
 #: Number in cudaDataType, and how NumPy holds an element. R16BF: the bits.
 DATA_TYPES: Mapping[str, tuple[int, str]] = {
     "R32F": (0, "f4"), "R64F": (1, "f8"), "R16F": (2, "f2"), "R8I": (3, "i1"), "C32F": (4, "c8"), "C64F": (5, "c16"),
-    "R32I": (10, "i4"), "R16BF": (14, "u2"),
+    "R32I": (10, "i4"), "R16BF": (14, "u2"), "R64I": (24, "i8"),
 }  # fmt: skip
 #: Types of one kind in the functions of level 1 that name them: of the elements, coefficients, results and sums.
 _FLOATS = ("R32F", "R64F", "C32F", "C64F")
@@ -340,7 +347,9 @@ class Drawn:
         return f"{self.function.name} {self.plain} {self.numbers} {self.kinds} in place: {self.shared}"
 
 
-COMPUTING = [one for one in answers.FUNCTIONS.values() if base_of(one.stem) in oracle.FORMULAS]
+FOUND = [one for one in answers.FUNCTIONS.values() if base_of(one.stem) in oracle.FORMULAS]
+WIDE = [one for one in FOUND if one.name.endswith("_64")]
+COMPUTING = [one for one in FOUND if one not in WIDE]
 STEMS = sorted({one.stem for one in COMPUTING})
 
 
@@ -364,6 +373,15 @@ def test_random_calls(blas: Blas, stem: str, rounds: int) -> None:
         rng = np.random.default_rng([rounds, zlib.crc32(function.name.encode())])
         for at in range(rounds * (4 if "Ex" in function.stem else 1)):
             compare(Drawn(function, rng), blas, at % 2)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_calls_with_counts_of_64_bits(blas: Blas, stem: str) -> None:
+    names = {one.name for one in COMPUTING if one.stem == stem and base_of(stem) != "rotg"}
+    assert {one.name.removesuffix("_64") for one in WIDE if one.stem == stem} == names
+    for at, function in enumerate(one for one in WIDE if one.stem == stem):
+        assert "int" not in {type_ for type_, _ in function.parameters}
+        compare(Drawn(function, np.random.default_rng([at, 64])), blas, at % 2)
 
 
 @pytest.mark.parametrize("base", sorted(oracle.FORMULAS))
@@ -593,5 +611,5 @@ def test_copies_of_vectors_and_matrices(blas: Blas, suffix: str) -> None:
 
 
 def test_every_function_is_tried() -> None:
-    helpers = {name for name, one in answers.FUNCTIONS.items() if one not in COMPUTING and not one.is_lt}
+    helpers = {name for name, one in answers.FUNCTIONS.items() if one not in FOUND and not one.is_lt}
     assert all(name.startswith(("cublasSet", "cublasGet", "cublasCreate", "cublasDestroy")) for name in helpers)

@@ -40,6 +40,8 @@ _TYPES: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 #: Types of parameters that rows name and that are passed by value, with all whose names end in `_t`.
 _VALUES = ("int", "libraryPropertyType", "cudaDataType")
+#: Types of counts, and their types in functions whose counts have 64 bits.
+_WIDE: Mapping[str, str] = MappingProxyType({"int": "int64_t", "int *": "int64_t *"})
 _PLAIN, _REAL, _COMPLEX = "S:S D:D C:C Z:Z", "S:S D:D", "C:C Z:Z"
 
 #: Prefixes of names with their element types; the rest of the name; the parameters after the handle. A parameter with
@@ -196,13 +198,17 @@ class Function:
 
 
 def functions() -> Iterator[Function]:
-    """Every function that is served."""
+    """Every function that is served; those that take counts have a second one, of counts in 64 bits."""
     for prefixes, rest, parameters in (*ROWS, *lt_calls.ROWS):
         for prefix in prefixes.split() or [""]:
             before, _, letter = prefix.partition(":")
             handle = (("cublasHandle_t", "handle"),) if prefixes else ()
             declared = tuple(_parameter(text, letter) for text in parameters.split())
-            yield Function(f"cublas{before}{rest}", rest.removesuffix("_v2"), letter, handle + declared)
+            one = Function(f"cublas{before}{rest}", rest.removesuffix("_v2"), letter, handle + declared)
+            yield one
+            if any(_TYPES.get(word) == "int" for word in parameters.split()):
+                wide = tuple((_WIDE.get(type_, type_), name) for type_, name in one.parameters)
+                yield Function(f"{one.name}_64", one.stem, letter, wide)
 
 
 def _parameter(text: str, letter: str) -> tuple[str, str]:

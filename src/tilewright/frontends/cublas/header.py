@@ -167,8 +167,8 @@ def _declarations(*, lt: bool) -> Iterator[str]:
         if function.is_lt != lt:
             continue
         yield _wrapped(f"cublasStatus_t {function.name}({function.declared});", "", "    ")
-        if function.name.endswith("_v2"):
-            yield f"#define {function.name.removesuffix('_v2')} {function.name}"
+        if function.name.endswith(("_v2", "_v2_64")):
+            yield f"#define {function.name.replace('_v2', '')} {function.name}"
 
 
 # -- cuBLASLt -----------------------------------------------------------------------------------------------------

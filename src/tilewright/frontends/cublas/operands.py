@@ -33,6 +33,7 @@ _NUMBERS: Mapping[str, str] = MappingProxyType(
         "cuDoubleComplex": "complex128",
         "__half": "float16",
         "int": "int32",
+        "int64_t": "int64",
     }
 )
 #: Types of sums, by how the name of a `cublasComputeType_t` begins.

@@ -60,6 +60,11 @@ int main()
     cublasStatus_t status = cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, A, M, B, K, &zero, C, M);
     printf("sgemm %s, %d wrong\n", cublasGetStatusName(status), wrong(C, c));
     cublasOperation_t N_ = CUBLAS_OP_N;
+    int64_t m = M, n = N, k = K, largest64;
+    status = cublasSgemm_64(handle, N_, N_, m, n, k, &two, A, m, B, k, &zero, C, m);
+    cublasIsamax_64(handle, m * n, C, 1, &largest64);
+    printf("counts of 64 bits %s, %d wrong, largest at %d\n", cublasGetStatusName(status), wrong(C, c, 2),
+           int(largest64));
     status = cublasGemmEx(handle, N_, N_, M, N, K, &one, HA, CUDA_R_16F, M, HB, CUDA_R_16F, K, &zero, C, CUDA_R_32F, M,
                           CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP);
     printf("halves %s, %d wrong\n", cublasGetStatusName(status), wrong(C, c));

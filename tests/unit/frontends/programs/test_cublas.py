@@ -14,6 +14,7 @@ from tilewright.frontends.cublas import answers, calls, header
 HERE = Path(__file__).parent
 PRINTED = """\
 sgemm CUBLAS_STATUS_SUCCESS, 0 wrong
+counts of 64 bits CUBLAS_STATUS_SUCCESS, 0 wrong, largest at 196
 halves CUBLAS_STATUS_SUCCESS, 0 wrong
 added by a type of CUDA 10, 0 wrong
 strided CUBLAS_STATUS_SUCCESS, 0 wrong

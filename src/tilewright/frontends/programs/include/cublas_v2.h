@@ -74,115 +74,238 @@ extern "C" {
 #endif
 cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x, int incx, int *result);
 #define cublasIsamax cublasIsamax_v2
+cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx, int64_t *result);
+#define cublasIsamax_64 cublasIsamax_v2_64
 cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x, int incx, int *result);
 #define cublasIdamax cublasIdamax_v2
+cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx, int64_t *result);
+#define cublasIdamax_64 cublasIdamax_v2_64
 cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx, int *result);
 #define cublasIcamax cublasIcamax_v2
+cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x, int64_t incx, int64_t
+    *result);
+#define cublasIcamax_64 cublasIcamax_v2_64
 cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx, int *result);
 #define cublasIzamax cublasIzamax_v2
+cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x, int64_t incx, int64_t
+    *result);
+#define cublasIzamax_64 cublasIzamax_v2_64
 cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x, int incx, int *result);
 #define cublasIsamin cublasIsamin_v2
+cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx, int64_t *result);
+#define cublasIsamin_64 cublasIsamin_v2_64
 cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x, int incx, int *result);
 #define cublasIdamin cublasIdamin_v2
+cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx, int64_t *result);
+#define cublasIdamin_64 cublasIdamin_v2_64
 cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx, int *result);
 #define cublasIcamin cublasIcamin_v2
+cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x, int64_t incx, int64_t
+    *result);
+#define cublasIcamin_64 cublasIcamin_v2_64
 cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx, int *result);
 #define cublasIzamin cublasIzamin_v2
+cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x, int64_t incx, int64_t
+    *result);
+#define cublasIzamin_64 cublasIzamin_v2_64
 cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x, int incx, float *result);
 #define cublasSasum cublasSasum_v2
+cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx, float *result);
+#define cublasSasum_64 cublasSasum_v2_64
 cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x, int incx, double *result);
 #define cublasDasum cublasDasum_v2
+cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx, double *result);
+#define cublasDasum_64 cublasDasum_v2_64
 cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx, float *result);
 #define cublasScasum cublasScasum_v2
+cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x, int64_t incx, float *result);
+#define cublasScasum_64 cublasScasum_v2_64
 cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx, double *result);
 #define cublasDzasum cublasDzasum_v2
+cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x, int64_t incx, double
+    *result);
+#define cublasDzasum_64 cublasDzasum_v2_64
 cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x, int incx, float *result);
 #define cublasSnrm2 cublasSnrm2_v2
+cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx, float *result);
+#define cublasSnrm2_64 cublasSnrm2_v2_64
 cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x, int incx, double *result);
 #define cublasDnrm2 cublasDnrm2_v2
+cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx, double *result);
+#define cublasDnrm2_64 cublasDnrm2_v2_64
 cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx, float *result);
 #define cublasScnrm2 cublasScnrm2_v2
+cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x, int64_t incx, float *result);
+#define cublasScnrm2_64 cublasScnrm2_v2_64
 cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx, double *result);
 #define cublasDznrm2 cublasDznrm2_v2
+cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x, int64_t incx, double
+    *result);
+#define cublasDznrm2_64 cublasDznrm2_v2_64
 cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x, int incx, float *y,
     int incy);
 #define cublasSaxpy cublasSaxpy_v2
+cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n, const float *alpha, const float *x, int64_t incx,
+    float *y, int64_t incy);
+#define cublasSaxpy_64 cublasSaxpy_v2_64
 cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha, const double *x, int incx, double *y,
     int incy);
 #define cublasDaxpy cublasDaxpy_v2
+cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n, const double *alpha, const double *x, int64_t incx,
+    double *y, int64_t incy);
+#define cublasDaxpy_64 cublasDaxpy_v2_64
 cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha, const cuComplex *x, int incx,
     cuComplex *y, int incy);
 #define cublasCaxpy cublasCaxpy_v2
+cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t
+    incx, cuComplex *y, int64_t incy);
+#define cublasCaxpy_64 cublasCaxpy_v2_64
 cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *x,
     int incx, cuDoubleComplex *y, int incy);
 #define cublasZaxpy cublasZaxpy_v2
+cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex
+    *x, int64_t incx, cuDoubleComplex *y, int64_t incy);
+#define cublasZaxpy_64 cublasZaxpy_v2_64
 cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x, int incx, float *y, int incy);
 #define cublasScopy cublasScopy_v2
+cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx, float *y, int64_t
+    incy);
+#define cublasScopy_64 cublasScopy_v2_64
 cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x, int incx, double *y, int incy);
 #define cublasDcopy cublasDcopy_v2
+cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx, double *y, int64_t
+    incy);
+#define cublasDcopy_64 cublasDcopy_v2_64
 cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx, cuComplex *y, int incy);
 #define cublasCcopy cublasCcopy_v2
+cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x, int64_t incx, cuComplex *y,
+    int64_t incy);
+#define cublasCcopy_64 cublasCcopy_v2_64
 cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx, cuDoubleComplex *y,
     int incy);
 #define cublasZcopy cublasZcopy_v2
+cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x, int64_t incx,
+    cuDoubleComplex *y, int64_t incy);
+#define cublasZcopy_64 cublasZcopy_v2_64
 cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx, float *y, int incy);
 #define cublasSswap cublasSswap_v2
+cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx, float *y, int64_t incy);
+#define cublasSswap_64 cublasSswap_v2_64
 cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx, double *y, int incy);
 #define cublasDswap cublasDswap_v2
+cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx, double *y, int64_t incy);
+#define cublasDswap_64 cublasDswap_v2_64
 cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx, cuComplex *y, int incy);
 #define cublasCswap cublasCswap_v2
+cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx, cuComplex *y, int64_t
+    incy);
+#define cublasCswap_64 cublasCswap_v2_64
 cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int
     incy);
 #define cublasZswap cublasZswap_v2
+cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x, int64_t incx, cuDoubleComplex
+    *y, int64_t incy);
+#define cublasZswap_64 cublasZswap_v2_64
 cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x, int incx, const float *y, int incy, float
     *result);
 #define cublasSdot cublasSdot_v2
+cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx, const float *y,
+    int64_t incy, float *result);
+#define cublasSdot_64 cublasSdot_v2_64
 cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x, int incx, const double *y, int incy,
     double *result);
 #define cublasDdot cublasDdot_v2
+cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx, const double *y,
+    int64_t incy, double *result);
+#define cublasDdot_64 cublasDdot_v2_64
 cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx, const cuComplex *y, int
     incy, cuComplex *result);
 #define cublasCdotu cublasCdotu_v2
+cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x, int64_t incx, const cuComplex
+    *y, int64_t incy, cuComplex *result);
+#define cublasCdotu_64 cublasCdotu_v2_64
 cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx, const cuDoubleComplex
     *y, int incy, cuDoubleComplex *result);
 #define cublasZdotu cublasZdotu_v2
+cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x, int64_t incx, const
+    cuDoubleComplex *y, int64_t incy, cuDoubleComplex *result);
+#define cublasZdotu_64 cublasZdotu_v2_64
 cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx, const cuComplex *y, int
     incy, cuComplex *result);
 #define cublasCdotc cublasCdotc_v2
+cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x, int64_t incx, const cuComplex
+    *y, int64_t incy, cuComplex *result);
+#define cublasCdotc_64 cublasCdotc_v2_64
 cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx, const cuDoubleComplex
     *y, int incy, cuDoubleComplex *result);
 #define cublasZdotc cublasZdotc_v2
+cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x, int64_t incx, const
+    cuDoubleComplex *y, int64_t incy, cuDoubleComplex *result);
+#define cublasZdotc_64 cublasZdotc_v2_64
 cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha, float *x, int incx);
 #define cublasSscal cublasSscal_v2
+cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n, const float *alpha, float *x, int64_t incx);
+#define cublasSscal_64 cublasSscal_v2_64
 cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha, double *x, int incx);
 #define cublasDscal cublasDscal_v2
+cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n, const double *alpha, double *x, int64_t incx);
+#define cublasDscal_64 cublasDscal_v2_64
 cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha, cuComplex *x, int incx);
 #define cublasCscal cublasCscal_v2
+cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *alpha, cuComplex *x, int64_t
+    incx);
+#define cublasCscal_64 cublasCscal_v2_64
 cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n, const cuDoubleComplex *alpha, cuDoubleComplex *x, int
     incx);
 #define cublasZscal cublasZscal_v2
+cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *alpha, cuDoubleComplex *x,
+    int64_t incx);
+#define cublasZscal_64 cublasZscal_v2_64
 cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha, cuComplex *x, int incx);
 #define cublasCsscal cublasCsscal_v2
+cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n, const float *alpha, cuComplex *x, int64_t incx);
+#define cublasCsscal_64 cublasCsscal_v2_64
 cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha, cuDoubleComplex *x, int incx);
 #define cublasZdscal cublasZdscal_v2
+cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n, const double *alpha, cuDoubleComplex *x, int64_t
+    incx);
+#define cublasZdscal_64 cublasZdscal_v2_64
 cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx, float *y, int incy, const float *c,
     const float *s);
 #define cublasSrot cublasSrot_v2
+cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx, float *y, int64_t incy,
+    const float *c, const float *s);
+#define cublasSrot_64 cublasSrot_v2_64
 cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx, double *y, int incy, const double *c,
     const double *s);
 #define cublasDrot cublasDrot_v2
+cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx, double *y, int64_t incy,
+    const double *c, const double *s);
+#define cublasDrot_64 cublasDrot_v2_64
 cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx, cuComplex *y, int incy, const float
     *c, const cuComplex *s);
 #define cublasCrot cublasCrot_v2
+cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx, cuComplex *y, int64_t
+    incy, const float *c, const cuComplex *s);
+#define cublasCrot_64 cublasCrot_v2_64
 cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy,
     const double *c, const cuDoubleComplex *s);
 #define cublasZrot cublasZrot_v2
+cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x, int64_t incx, cuDoubleComplex
+    *y, int64_t incy, const double *c, const cuDoubleComplex *s);
+#define cublasZrot_64 cublasZrot_v2_64
 cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx, cuComplex *y, int incy, const
     float *c, const float *s);
 #define cublasCsrot cublasCsrot_v2
+cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx, cuComplex *y, int64_t
+    incy, const float *c, const float *s);
+#define cublasCsrot_64 cublasCsrot_v2_64
 cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int
     incy, const double *c, const double *s);
 #define cublasZdrot cublasZdrot_v2
+cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x, int64_t incx, cuDoubleComplex
+    *y, int64_t incy, const double *c, const double *s);
+#define cublasZdrot_64 cublasZdrot_v2_64
 cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c, float *s);
 #define cublasSrotg cublasSrotg_v2
 cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b, double *c, double *s);
@@ -195,480 +318,988 @@ cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a, cuDoubl
 cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx, float *y, int incy, const float
     *param);
 #define cublasSrotm cublasSrotm_v2
+cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx, float *y, int64_t incy,
+    const float *param);
+#define cublasSrotm_64 cublasSrotm_v2_64
 cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx, double *y, int incy, const double
     *param);
 #define cublasDrotm cublasDrotm_v2
+cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx, double *y, int64_t incy,
+    const double *param);
+#define cublasDrotm_64 cublasDrotm_v2_64
 cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha, cudaDataType alphaType, const void *x,
     cudaDataType xType, int incx, void *y, cudaDataType yType, int incy, cudaDataType executionType);
+cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, const void *alpha, cudaDataType alphaType, const void
+    *x, cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy, cudaDataType executionType);
 cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType, int incx, const void *y,
     cudaDataType yType, int incy, void *result, cudaDataType resultType, cudaDataType executionType);
+cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void *x, cudaDataType xType, int64_t incx, const
+    void *y, cudaDataType yType, int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType);
 cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType, int incx, const void *y,
     cudaDataType yType, int incy, void *result, cudaDataType resultType, cudaDataType executionType);
+cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, const void *x, cudaDataType xType, int64_t incx,
+    const void *y, cudaDataType yType, int64_t incy, void *result, cudaDataType resultType, cudaDataType
+    executionType);
 cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x, cudaDataType xType, int incx, void *result,
     cudaDataType resultType, cudaDataType executionType);
+cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void *x, cudaDataType xType, int64_t incx, void
+    *result, cudaDataType resultType, cudaDataType executionType);
 cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha, cudaDataType alphaType, void *x,
     cudaDataType xType, int incx, cudaDataType executionType);
+cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, const void *alpha, cudaDataType alphaType, void *x,
+    cudaDataType xType, int64_t incx, cudaDataType executionType);
 cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float *alpha, const
     float *A, int lda, const float *x, int incx, const float *beta, float *y, int incy);
 #define cublasSgemv cublasSgemv_v2
+cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const float
+    *alpha, const float *A, int64_t lda, const float *x, int64_t incx, const float *beta, float *y, int64_t incy);
+#define cublasSgemv_64 cublasSgemv_v2_64
 cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const double *alpha, const
     double *A, int lda, const double *x, int incx, const double *beta, double *y, int incy);
 #define cublasDgemv cublasDgemv_v2
+cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const double
+    *alpha, const double *A, int64_t lda, const double *x, int64_t incx, const double *beta, double *y, int64_t incy);
+#define cublasDgemv_64 cublasDgemv_v2_64
 cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const cuComplex *alpha,
     const cuComplex *A, int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy);
 #define cublasCgemv cublasCgemv_v2
+cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const cuComplex
+    *alpha, const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
+    int64_t incy);
+#define cublasCgemv_64 cublasCgemv_v2_64
 cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const cuDoubleComplex
     *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
     cuDoubleComplex *y, int incy);
 #define cublasZgemv cublasZgemv_v2
+cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const
+    cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx, const
+    cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy);
+#define cublasZgemv_64 cublasZgemv_v2_64
 cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float *alpha,
     const float *const *Aarray, int lda, const float *const *xarray, int incx, const float *beta, float *const
     *yarray, int incy, int batchCount);
+cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const float
+    *alpha, const float *const *Aarray, int64_t lda, const float *const *xarray, int64_t incx, const float *beta,
+    float *const *yarray, int64_t incy, int64_t batchCount);
 cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const double *alpha,
     const double *const *Aarray, int lda, const double *const *xarray, int incx, const double *beta, double *const
     *yarray, int incy, int batchCount);
+cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const
+    double *alpha, const double *const *Aarray, int64_t lda, const double *const *xarray, int64_t incx, const double
+    *beta, double *const *yarray, int64_t incy, int64_t batchCount);
 cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const cuComplex
     *alpha, const cuComplex *const *Aarray, int lda, const cuComplex *const *xarray, int incx, const cuComplex *beta,
     cuComplex *const *yarray, int incy, int batchCount);
+cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const
+    cuComplex *alpha, const cuComplex *const *Aarray, int64_t lda, const cuComplex *const *xarray, int64_t incx, const
+    cuComplex *beta, cuComplex *const *yarray, int64_t incy, int64_t batchCount);
 cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const cuDoubleComplex
     *alpha, const cuDoubleComplex *const *Aarray, int lda, const cuDoubleComplex *const *xarray, int incx, const
     cuDoubleComplex *beta, cuDoubleComplex *const *yarray, int incy, int batchCount);
+cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const
+    cuDoubleComplex *alpha, const cuDoubleComplex *const *Aarray, int64_t lda, const cuDoubleComplex *const *xarray,
+    int64_t incx, const cuDoubleComplex *beta, cuDoubleComplex *const *yarray, int64_t incy, int64_t batchCount);
 cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float
     *alpha, const float *A, int lda, long long int strideA, const float *x, int incx, long long int stridex, const
     float *beta, float *y, int incy, long long int stridey, int batchCount);
+cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n,
+    const float *alpha, const float *A, int64_t lda, long long int strideA, const float *x, int64_t incx, long long
+    int stridex, const float *beta, float *y, int64_t incy, long long int stridey, int64_t batchCount);
 cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const double
     *alpha, const double *A, int lda, long long int strideA, const double *x, int incx, long long int stridex, const
     double *beta, double *y, int incy, long long int stridey, int batchCount);
+cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n,
+    const double *alpha, const double *A, int64_t lda, long long int strideA, const double *x, int64_t incx, long long
+    int stridex, const double *beta, double *y, int64_t incy, long long int stridey, int64_t batchCount);
 cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const cuComplex
     *alpha, const cuComplex *A, int lda, long long int strideA, const cuComplex *x, int incx, long long int stridex,
     const cuComplex *beta, cuComplex *y, int incy, long long int stridey, int batchCount);
+cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n,
+    const cuComplex *alpha, const cuComplex *A, int64_t lda, long long int strideA, const cuComplex *x, int64_t incx,
+    long long int stridex, const cuComplex *beta, cuComplex *y, int64_t incy, long long int stridey, int64_t
+    batchCount);
 cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const
     cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, long long int strideA, const cuDoubleComplex *x, int
     incx, long long int stridex, const cuDoubleComplex *beta, cuDoubleComplex *y, int incy, long long int stridey, int
     batchCount);
+cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n,
+    const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, long long int strideA, const cuDoubleComplex
+    *x, int64_t incx, long long int stridex, const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy, long long
+    int stridey, int64_t batchCount);
 cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, int kl, int ku, const
     float *alpha, const float *A, int lda, const float *x, int incx, const float *beta, float *y, int incy);
 #define cublasSgbmv cublasSgbmv_v2
+cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, int64_t kl,
+    int64_t ku, const float *alpha, const float *A, int64_t lda, const float *x, int64_t incx, const float *beta,
+    float *y, int64_t incy);
+#define cublasSgbmv_64 cublasSgbmv_v2_64
 cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, int kl, int ku, const
     double *alpha, const double *A, int lda, const double *x, int incx, const double *beta, double *y, int incy);
 #define cublasDgbmv cublasDgbmv_v2
+cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, int64_t kl,
+    int64_t ku, const double *alpha, const double *A, int64_t lda, const double *x, int64_t incx, const double *beta,
+    double *y, int64_t incy);
+#define cublasDgbmv_64 cublasDgbmv_v2_64
 cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, int kl, int ku, const
     cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y,
     int incy);
 #define cublasCgbmv cublasCgbmv_v2
+cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, int64_t kl,
+    int64_t ku, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx, const
+    cuComplex *beta, cuComplex *y, int64_t incy);
+#define cublasCgbmv_64 cublasCgbmv_v2_64
 cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, int kl, int ku, const
     cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx, const
     cuDoubleComplex *beta, cuDoubleComplex *y, int incy);
 #define cublasZgbmv cublasZgbmv_v2
+cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, int64_t kl,
+    int64_t ku, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t
+    incx, const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy);
+#define cublasZgbmv_64 cublasZgbmv_v2_64
 cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n, const float *alpha, const float *x, int incx, const
     float *y, int incy, float *A, int lda);
 #define cublasSger cublasSger_v2
+cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const float *alpha, const float *x,
+    int64_t incx, const float *y, int64_t incy, float *A, int64_t lda);
+#define cublasSger_64 cublasSger_v2_64
 cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n, const double *alpha, const double *x, int incx,
     const double *y, int incy, double *A, int lda);
 #define cublasDger cublasDger_v2
+cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const double *alpha, const double *x,
+    int64_t incx, const double *y, int64_t incy, double *A, int64_t lda);
+#define cublasDger_64 cublasDger_v2_64
 cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n, const cuComplex *alpha, const cuComplex *x, int
     incx, const cuComplex *y, int incy, cuComplex *A, int lda);
 #define cublasCgeru cublasCgeru_v2
+cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const cuComplex *alpha, const cuComplex
+    *x, int64_t incx, const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda);
+#define cublasCgeru_64 cublasCgeru_v2_64
 cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex
     *x, int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
 #define cublasZgeru cublasZgeru_v2
+cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const cuDoubleComplex *alpha, const
+    cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
+#define cublasZgeru_64 cublasZgeru_v2_64
 cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n, const cuComplex *alpha, const cuComplex *x, int
     incx, const cuComplex *y, int incy, cuComplex *A, int lda);
 #define cublasCgerc cublasCgerc_v2
+cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const cuComplex *alpha, const cuComplex
+    *x, int64_t incx, const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda);
+#define cublasCgerc_64 cublasCgerc_v2_64
 cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex
     *x, int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
 #define cublasZgerc cublasZgerc_v2
+cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const cuDoubleComplex *alpha, const
+    cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
+#define cublasZgerc_64 cublasZgerc_v2_64
 cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *alpha, const float *A,
     int lda, const float *x, int incx, const float *beta, float *y, int incy);
 #define cublasSsymv cublasSsymv_v2
+cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const float *alpha, const
+    float *A, int64_t lda, const float *x, int64_t incx, const float *beta, float *y, int64_t incy);
+#define cublasSsymv_64 cublasSsymv_v2_64
 cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const double *alpha, const double
     *A, int lda, const double *x, int incx, const double *beta, double *y, int incy);
 #define cublasDsymv cublasDsymv_v2
+cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const double *alpha, const
+    double *A, int64_t lda, const double *x, int64_t incx, const double *beta, double *y, int64_t incy);
+#define cublasDsymv_64 cublasDsymv_v2_64
 cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuComplex *alpha, const
     cuComplex *A, int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy);
 #define cublasCsymv cublasCsymv_v2
+cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuComplex *alpha,
+    const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y, int64_t
+    incy);
+#define cublasCsymv_64 cublasCsymv_v2_64
 cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuDoubleComplex *alpha, const
     cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta, cuDoubleComplex *y,
     int incy);
 #define cublasZsymv cublasZsymv_v2
+cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuDoubleComplex
+    *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex
+    *beta, cuDoubleComplex *y, int64_t incy);
+#define cublasZsymv_64 cublasZsymv_v2_64
 cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuComplex *alpha, const
     cuComplex *A, int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy);
 #define cublasChemv cublasChemv_v2
+cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuComplex *alpha,
+    const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y, int64_t
+    incy);
+#define cublasChemv_64 cublasChemv_v2_64
 cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuDoubleComplex *alpha, const
     cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta, cuDoubleComplex *y,
     int incy);
 #define cublasZhemv cublasZhemv_v2
+cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuDoubleComplex
+    *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex
+    *beta, cuDoubleComplex *y, int64_t incy);
+#define cublasZhemv_64 cublasZhemv_v2_64
 cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k, const float *alpha, const
     float *A, int lda, const float *x, int incx, const float *beta, float *y, int incy);
 #define cublasSsbmv cublasSsbmv_v2
+cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, int64_t k, const float
+    *alpha, const float *A, int64_t lda, const float *x, int64_t incx, const float *beta, float *y, int64_t incy);
+#define cublasSsbmv_64 cublasSsbmv_v2_64
 cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k, const double *alpha, const
     double *A, int lda, const double *x, int incx, const double *beta, double *y, int incy);
 #define cublasDsbmv cublasDsbmv_v2
+cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, int64_t k, const double
+    *alpha, const double *A, int64_t lda, const double *x, int64_t incx, const double *beta, double *y, int64_t incy);
+#define cublasDsbmv_64 cublasDsbmv_v2_64
 cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k, const cuComplex *alpha,
     const cuComplex *A, int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy);
 #define cublasChbmv cublasChbmv_v2
+cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, int64_t k, const cuComplex
+    *alpha, const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
+    int64_t incy);
+#define cublasChbmv_64 cublasChbmv_v2_64
 cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k, const cuDoubleComplex
     *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
     cuDoubleComplex *y, int incy);
 #define cublasZhbmv cublasZhbmv_v2
+cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, int64_t k, const
+    cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx, const
+    cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy);
+#define cublasZhbmv_64 cublasZhbmv_v2_64
 cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *alpha, const float
     *AP, const float *x, int incx, const float *beta, float *y, int incy);
 #define cublasSspmv cublasSspmv_v2
+cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const float *alpha, const
+    float *AP, const float *x, int64_t incx, const float *beta, float *y, int64_t incy);
+#define cublasSspmv_64 cublasSspmv_v2_64
 cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const double *alpha, const double
     *AP, const double *x, int incx, const double *beta, double *y, int incy);
 #define cublasDspmv cublasDspmv_v2
+cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const double *alpha, const
+    double *AP, const double *x, int64_t incx, const double *beta, double *y, int64_t incy);
+#define cublasDspmv_64 cublasDspmv_v2_64
 cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuComplex *alpha, const
     cuComplex *AP, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy);
 #define cublasChpmv cublasChpmv_v2
+cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuComplex *alpha,
+    const cuComplex *AP, const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy);
+#define cublasChpmv_64 cublasChpmv_v2_64
 cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuDoubleComplex *alpha, const
     cuDoubleComplex *AP, const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta, cuDoubleComplex *y, int
     incy);
 #define cublasZhpmv cublasZhpmv_v2
+cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuDoubleComplex
+    *alpha, const cuDoubleComplex *AP, const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
+    cuDoubleComplex *y, int64_t incy);
+#define cublasZhpmv_64 cublasZhpmv_v2_64
 cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *alpha, const float *x,
     int incx, float *A, int lda);
 #define cublasSsyr cublasSsyr_v2
+cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const float *alpha, const
+    float *x, int64_t incx, float *A, int64_t lda);
+#define cublasSsyr_64 cublasSsyr_v2_64
 cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const double *alpha, const double
     *x, int incx, double *A, int lda);
 #define cublasDsyr cublasDsyr_v2
+cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const double *alpha, const
+    double *x, int64_t incx, double *A, int64_t lda);
+#define cublasDsyr_64 cublasDsyr_v2_64
 cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuComplex *alpha, const
     cuComplex *x, int incx, cuComplex *A, int lda);
 #define cublasCsyr cublasCsyr_v2
+cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuComplex *alpha, const
+    cuComplex *x, int64_t incx, cuComplex *A, int64_t lda);
+#define cublasCsyr_64 cublasCsyr_v2_64
 cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuDoubleComplex *alpha, const
     cuDoubleComplex *x, int incx, cuDoubleComplex *A, int lda);
 #define cublasZsyr cublasZsyr_v2
+cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuDoubleComplex *alpha,
+    const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *A, int64_t lda);
+#define cublasZsyr_64 cublasZsyr_v2_64
 cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *alpha, const cuComplex
     *x, int incx, cuComplex *A, int lda);
 #define cublasCher cublasCher_v2
+cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const float *alpha, const
+    cuComplex *x, int64_t incx, cuComplex *A, int64_t lda);
+#define cublasCher_64 cublasCher_v2_64
 cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const double *alpha, const
     cuDoubleComplex *x, int incx, cuDoubleComplex *A, int lda);
 #define cublasZher cublasZher_v2
+cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const double *alpha, const
+    cuDoubleComplex *x, int64_t incx, cuDoubleComplex *A, int64_t lda);
+#define cublasZher_64 cublasZher_v2_64
 cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *alpha, const float *x,
     int incx, float *AP);
 #define cublasSspr cublasSspr_v2
+cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const float *alpha, const
+    float *x, int64_t incx, float *AP);
+#define cublasSspr_64 cublasSspr_v2_64
 cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const double *alpha, const double
     *x, int incx, double *AP);
 #define cublasDspr cublasDspr_v2
+cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const double *alpha, const
+    double *x, int64_t incx, double *AP);
+#define cublasDspr_64 cublasDspr_v2_64
 cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *alpha, const cuComplex
     *x, int incx, cuComplex *AP);
 #define cublasChpr cublasChpr_v2
+cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const float *alpha, const
+    cuComplex *x, int64_t incx, cuComplex *AP);
+#define cublasChpr_64 cublasChpr_v2_64
 cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const double *alpha, const
     cuDoubleComplex *x, int incx, cuDoubleComplex *AP);
 #define cublasZhpr cublasZhpr_v2
+cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const double *alpha, const
+    cuDoubleComplex *x, int64_t incx, cuDoubleComplex *AP);
+#define cublasZhpr_64 cublasZhpr_v2_64
 cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *alpha, const float *x,
     int incx, const float *y, int incy, float *A, int lda);
 #define cublasSsyr2 cublasSsyr2_v2
+cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const float *alpha, const
+    float *x, int64_t incx, const float *y, int64_t incy, float *A, int64_t lda);
+#define cublasSsyr2_64 cublasSsyr2_v2_64
 cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const double *alpha, const double
     *x, int incx, const double *y, int incy, double *A, int lda);
 #define cublasDsyr2 cublasDsyr2_v2
+cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const double *alpha, const
+    double *x, int64_t incx, const double *y, int64_t incy, double *A, int64_t lda);
+#define cublasDsyr2_64 cublasDsyr2_v2_64
 cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuComplex *alpha, const
     cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A, int lda);
 #define cublasCsyr2 cublasCsyr2_v2
+cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuComplex *alpha,
+    const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda);
+#define cublasCsyr2_64 cublasCsyr2_v2_64
 cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuDoubleComplex *alpha, const
     cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
 #define cublasZsyr2 cublasZsyr2_v2
+cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuDoubleComplex
+    *alpha, const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A,
+    int64_t lda);
+#define cublasZsyr2_64 cublasZsyr2_v2_64
 cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuComplex *alpha, const
     cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A, int lda);
 #define cublasCher2 cublasCher2_v2
+cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuComplex *alpha,
+    const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda);
+#define cublasCher2_64 cublasCher2_v2_64
 cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuDoubleComplex *alpha, const
     cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
 #define cublasZher2 cublasZher2_v2
+cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuDoubleComplex
+    *alpha, const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A,
+    int64_t lda);
+#define cublasZher2_64 cublasZher2_v2_64
 cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *alpha, const float *x,
     int incx, const float *y, int incy, float *AP);
 #define cublasSspr2 cublasSspr2_v2
+cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const float *alpha, const
+    float *x, int64_t incx, const float *y, int64_t incy, float *AP);
+#define cublasSspr2_64 cublasSspr2_v2_64
 cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const double *alpha, const double
     *x, int incx, const double *y, int incy, double *AP);
 #define cublasDspr2 cublasDspr2_v2
+cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const double *alpha, const
+    double *x, int64_t incx, const double *y, int64_t incy, double *AP);
+#define cublasDspr2_64 cublasDspr2_v2_64
 cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuComplex *alpha, const
     cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *AP);
 #define cublasChpr2 cublasChpr2_v2
+cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuComplex *alpha,
+    const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy, cuComplex *AP);
+#define cublasChpr2_64 cublasChpr2_v2_64
 cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, const cuDoubleComplex *alpha, const
     cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *AP);
 #define cublasZhpr2 cublasZhpr2_v2
+cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n, const cuDoubleComplex
+    *alpha, const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *AP);
+#define cublasZhpr2_64 cublasZhpr2_v2_64
 cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const float *A, int lda, float *x, int incx);
 #define cublasStrmv cublasStrmv_v2
+cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const float *A, int64_t lda, float *x, int64_t incx);
+#define cublasStrmv_64 cublasStrmv_v2_64
 cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const double *A, int lda, double *x, int incx);
 #define cublasDtrmv cublasDtrmv_v2
+cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const double *A, int64_t lda, double *x, int64_t incx);
+#define cublasDtrmv_64 cublasDtrmv_v2_64
 cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const cuComplex *A, int lda, cuComplex *x, int incx);
 #define cublasCtrmv cublasCtrmv_v2
+cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
+#define cublasCtrmv_64 cublasCtrmv_v2_64
 cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
 #define cublasZtrmv cublasZtrmv_v2
+cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
+#define cublasZtrmv_64 cublasZtrmv_v2_64
 cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const float *A, int lda, float *x, int incx);
 #define cublasStrsv cublasStrsv_v2
+cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const float *A, int64_t lda, float *x, int64_t incx);
+#define cublasStrsv_64 cublasStrsv_v2_64
 cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const double *A, int lda, double *x, int incx);
 #define cublasDtrsv cublasDtrsv_v2
+cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const double *A, int64_t lda, double *x, int64_t incx);
+#define cublasDtrsv_64 cublasDtrsv_v2_64
 cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const cuComplex *A, int lda, cuComplex *x, int incx);
 #define cublasCtrsv cublasCtrsv_v2
+cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
+#define cublasCtrsv_64 cublasCtrsv_v2_64
 cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
 #define cublasZtrsv cublasZtrsv_v2
+cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
+#define cublasZtrsv_64 cublasZtrsv_v2_64
 cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, int k, const float *A, int lda, float *x, int incx);
 #define cublasStbmv cublasStbmv_v2
+cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, int64_t k, const float *A, int64_t lda, float *x, int64_t incx);
+#define cublasStbmv_64 cublasStbmv_v2_64
 cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, int k, const double *A, int lda, double *x, int incx);
 #define cublasDtbmv cublasDtbmv_v2
+cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, int64_t k, const double *A, int64_t lda, double *x, int64_t incx);
+#define cublasDtbmv_64 cublasDtbmv_v2_64
 cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, int k, const cuComplex *A, int lda, cuComplex *x, int incx);
 #define cublasCtbmv cublasCtbmv_v2
+cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, int64_t k, const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
+#define cublasCtbmv_64 cublasCtbmv_v2_64
 cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, int k, const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
 #define cublasZtbmv cublasZtbmv_v2
+cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, int64_t k, const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t
+    incx);
+#define cublasZtbmv_64 cublasZtbmv_v2_64
 cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, int k, const float *A, int lda, float *x, int incx);
 #define cublasStbsv cublasStbsv_v2
+cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, int64_t k, const float *A, int64_t lda, float *x, int64_t incx);
+#define cublasStbsv_64 cublasStbsv_v2_64
 cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, int k, const double *A, int lda, double *x, int incx);
 #define cublasDtbsv cublasDtbsv_v2
+cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, int64_t k, const double *A, int64_t lda, double *x, int64_t incx);
+#define cublasDtbsv_64 cublasDtbsv_v2_64
 cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, int k, const cuComplex *A, int lda, cuComplex *x, int incx);
 #define cublasCtbsv cublasCtbsv_v2
+cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, int64_t k, const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
+#define cublasCtbsv_64 cublasCtbsv_v2_64
 cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, int k, const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
 #define cublasZtbsv cublasZtbsv_v2
+cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, int64_t k, const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t
+    incx);
+#define cublasZtbsv_64 cublasZtbsv_v2_64
 cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const float *AP, float *x, int incx);
 #define cublasStpmv cublasStpmv_v2
+cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const float *AP, float *x, int64_t incx);
+#define cublasStpmv_64 cublasStpmv_v2_64
 cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const double *AP, double *x, int incx);
 #define cublasDtpmv cublasDtpmv_v2
+cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const double *AP, double *x, int64_t incx);
+#define cublasDtpmv_64 cublasDtpmv_v2_64
 cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const cuComplex *AP, cuComplex *x, int incx);
 #define cublasCtpmv cublasCtpmv_v2
+cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const cuComplex *AP, cuComplex *x, int64_t incx);
+#define cublasCtpmv_64 cublasCtpmv_v2_64
 cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const cuDoubleComplex *AP, cuDoubleComplex *x, int incx);
 #define cublasZtpmv cublasZtpmv_v2
+cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx);
+#define cublasZtpmv_64 cublasZtpmv_v2_64
 cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const float *AP, float *x, int incx);
 #define cublasStpsv cublasStpsv_v2
+cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const float *AP, float *x, int64_t incx);
+#define cublasStpsv_64 cublasStpsv_v2_64
 cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const double *AP, double *x, int incx);
 #define cublasDtpsv cublasDtpsv_v2
+cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const double *AP, double *x, int64_t incx);
+#define cublasDtpsv_64 cublasDtpsv_v2_64
 cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const cuComplex *AP, cuComplex *x, int incx);
 #define cublasCtpsv cublasCtpsv_v2
+cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const cuComplex *AP, cuComplex *x, int64_t incx);
+#define cublasCtpsv_64 cublasCtpsv_v2_64
 cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t
     diag, int n, const cuDoubleComplex *AP, cuDoubleComplex *x, int incx);
 #define cublasZtpsv cublasZtpsv_v2
+cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+    cublasDiagType_t diag, int64_t n, const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx);
+#define cublasZtpsv_64 cublasZtpsv_v2_64
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int
     ldc);
 #define cublasSgemm cublasSgemm_v2
+cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const float *alpha, const float *A, int64_t lda, const float *B, int64_t ldb, const float
+    *beta, float *C, int64_t ldc);
+#define cublasSgemm_64 cublasSgemm_v2_64
 cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const double *alpha, const double *A, int lda, const double *B, int ldb, const double *beta, double *C, int
     ldc);
 #define cublasDgemm cublasDgemm_v2
+cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const double *alpha, const double *A, int64_t lda, const double *B, int64_t ldb, const
+    double *beta, double *C, int64_t ldc);
+#define cublasDgemm_64 cublasDgemm_v2_64
 cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
     cuComplex *C, int ldc);
 #define cublasCgemm cublasCgemm_v2
+cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
+    const cuComplex *beta, cuComplex *C, int64_t ldc);
+#define cublasCgemm_64 cublasCgemm_v2_64
 cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb, const
     cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 #define cublasZgemm cublasZgemm_v2
+cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex
+    *B, int64_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
+#define cublasZgemm_64 cublasZgemm_v2_64
 cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const __half *alpha, const __half *A, int lda, const __half *B, int ldb, const __half *beta, __half *C, int
     ldc);
+cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const __half *alpha, const __half *A, int64_t lda, const __half *B, int64_t ldb, const
+    __half *beta, __half *C, int64_t ldc);
 cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
     cuComplex *C, int ldc);
+cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
+    const cuComplex *beta, cuComplex *C, int64_t ldc);
 cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb, const
     cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
+cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex
+    *B, int64_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
     int n, int k, const __half *alpha, const __half *const *Aarray, int lda, const __half *const *Barray, int ldb,
     const __half *beta, __half *const *Carray, int ldc, int batchCount);
+cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const __half *alpha, const __half *const *Aarray, int64_t lda, const __half
+    *const *Barray, int64_t ldb, const __half *beta, __half *const *Carray, int64_t ldc, int64_t batchCount);
 cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
     int n, int k, const float *alpha, const float *const *Aarray, int lda, const float *const *Barray, int ldb, const
     float *beta, float *const *Carray, int ldc, int batchCount);
+cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const float *alpha, const float *const *Aarray, int64_t lda, const float *const
+    *Barray, int64_t ldb, const float *beta, float *const *Carray, int64_t ldc, int64_t batchCount);
 cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
     int n, int k, const double *alpha, const double *const *Aarray, int lda, const double *const *Barray, int ldb,
     const double *beta, double *const *Carray, int ldc, int batchCount);
+cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const double *alpha, const double *const *Aarray, int64_t lda, const double
+    *const *Barray, int64_t ldb, const double *beta, double *const *Carray, int64_t ldc, int64_t batchCount);
 cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
     int n, int k, const cuComplex *alpha, const cuComplex *const *Aarray, int lda, const cuComplex *const *Barray, int
     ldb, const cuComplex *beta, cuComplex *const *Carray, int ldc, int batchCount);
+cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const cuComplex *alpha, const cuComplex *const *Aarray, int64_t lda, const
+    cuComplex *const *Barray, int64_t ldb, const cuComplex *beta, cuComplex *const *Carray, int64_t ldc, int64_t
+    batchCount);
 cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
     int n, int k, const cuDoubleComplex *alpha, const cuDoubleComplex *const *Aarray, int lda, const cuDoubleComplex
     *const *Barray, int ldb, const cuDoubleComplex *beta, cuDoubleComplex *const *Carray, int ldc, int batchCount);
+cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *const *Aarray, int64_t lda,
+    const cuDoubleComplex *const *Barray, int64_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *const *Carray,
+    int64_t ldc, int64_t batchCount);
 cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
     int m, int n, int k, const __half *alpha, const __half *A, int lda, long long int strideA, const __half *B, int
     ldb, long long int strideB, const __half *beta, __half *C, int ldc, long long int strideC, int batchCount);
+cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const __half *alpha, const __half *A, int64_t lda, long long int strideA, const
+    __half *B, int64_t ldb, long long int strideB, const __half *beta, __half *C, int64_t ldc, long long int strideC,
+    int64_t batchCount);
 cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
     int m, int n, int k, const float *alpha, const float *A, int lda, long long int strideA, const float *B, int ldb,
     long long int strideB, const float *beta, float *C, int ldc, long long int strideC, int batchCount);
+cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const float *alpha, const float *A, int64_t lda, long long int strideA, const
+    float *B, int64_t ldb, long long int strideB, const float *beta, float *C, int64_t ldc, long long int strideC,
+    int64_t batchCount);
 cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
     int m, int n, int k, const double *alpha, const double *A, int lda, long long int strideA, const double *B, int
     ldb, long long int strideB, const double *beta, double *C, int ldc, long long int strideC, int batchCount);
+cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const double *alpha, const double *A, int64_t lda, long long int strideA, const
+    double *B, int64_t ldb, long long int strideB, const double *beta, double *C, int64_t ldc, long long int strideC,
+    int64_t batchCount);
 cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
     int m, int n, int k, const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA, const cuComplex
     *B, int ldb, long long int strideB, const cuComplex *beta, cuComplex *C, int ldc, long long int strideC, int
     batchCount);
+cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda, long long int strideA,
+    const cuComplex *B, int64_t ldb, long long int strideB, const cuComplex *beta, cuComplex *C, int64_t ldc, long
+    long int strideC, int64_t batchCount);
 cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
     int m, int n, int k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, long long int strideA, const
     cuDoubleComplex *B, int ldb, long long int strideB, const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc, long
     long int strideC, int batchCount);
+cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, long long
+    int strideA, const cuDoubleComplex *B, int64_t ldb, long long int strideB, const cuDoubleComplex *beta,
+    cuDoubleComplex *C, int64_t ldc, long long int strideC, int64_t batchCount);
 cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const float *alpha, const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
     const float *beta, void *C, cudaDataType Ctype, int ldc);
+cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const float *alpha, const void *A, cudaDataType Atype, int64_t lda, const void *B,
+    cudaDataType Btype, int64_t ldb, const float *beta, void *C, cudaDataType Ctype, int64_t ldc);
 cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const cuComplex *alpha, const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int
     ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc);
+cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda, const void *B,
+    cudaDataType Btype, int64_t ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int64_t ldc);
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     int k, const void *alpha, const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
     const void *beta, void *C, cudaDataType Ctype, int ldc, cublasComputeType_t computeType, cublasGemmAlgo_t algo);
+cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, int64_t k, const void *alpha, const void *A, cudaDataType Atype, int64_t lda, const void *B,
+    cudaDataType Btype, int64_t ldb, const void *beta, void *C, cudaDataType Ctype, int64_t ldc, cublasComputeType_t
+    computeType, cublasGemmAlgo_t algo);
 cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
     int n, int k, const void *alpha, const void *const *Aarray, cudaDataType Atype, int lda, const void *const
     *Barray, cudaDataType Btype, int ldb, const void *beta, void *const *Carray, cudaDataType Ctype, int ldc, int
     batchCount, cublasComputeType_t computeType, cublasGemmAlgo_t algo);
+cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+    int64_t m, int64_t n, int64_t k, const void *alpha, const void *const *Aarray, cudaDataType Atype, int64_t lda,
+    const void *const *Barray, cudaDataType Btype, int64_t ldb, const void *beta, void *const *Carray, cudaDataType
+    Ctype, int64_t ldc, int64_t batchCount, cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
     int m, int n, int k, const void *alpha, const void *A, cudaDataType Atype, int lda, long long int strideA, const
     void *B, cudaDataType Btype, int ldb, long long int strideB, const void *beta, void *C, cudaDataType Ctype, int
     ldc, long long int strideC, int batchCount, cublasComputeType_t computeType, cublasGemmAlgo_t algo);
+cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t
+    transb, int64_t m, int64_t n, int64_t k, const void *alpha, const void *A, cudaDataType Atype, int64_t lda, long
+    long int strideA, const void *B, cudaDataType Btype, int64_t ldb, long long int strideB, const void *beta, void
+    *C, cudaDataType Ctype, int64_t ldc, long long int strideC, int64_t batchCount, cublasComputeType_t computeType,
+    cublasGemmAlgo_t algo);
 cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n, const
     float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
 #define cublasSsymm cublasSsymm_v2
+cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int64_t m,
+    int64_t n, const float *alpha, const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta, float
+    *C, int64_t ldc);
+#define cublasSsymm_64 cublasSsymm_v2_64
 cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n, const
     double *alpha, const double *A, int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
 #define cublasDsymm cublasDsymm_v2
+cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int64_t m,
+    int64_t n, const double *alpha, const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
+    double *C, int64_t ldc);
+#define cublasDsymm_64 cublasDsymm_v2_64
 cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n, const
     cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
     int ldc);
 #define cublasCsymm cublasCsymm_v2
+cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int64_t m,
+    int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb, const
+    cuComplex *beta, cuComplex *C, int64_t ldc);
+#define cublasCsymm_64 cublasCsymm_v2_64
 cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n, const
     cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb, const
     cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 #define cublasZsymm cublasZsymm_v2
+cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int64_t m,
+    int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t
+    ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
+#define cublasZsymm_64 cublasZsymm_v2_64
 cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n, const
     cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
     int ldc);
 #define cublasChemm cublasChemm_v2
+cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int64_t m,
+    int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb, const
+    cuComplex *beta, cuComplex *C, int64_t ldc);
+#define cublasChemm_64 cublasChemm_v2_64
 cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n, const
     cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb, const
     cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 #define cublasZhemm cublasZhemm_v2
+cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int64_t m,
+    int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t
+    ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
+#define cublasZhemm_64 cublasZhemm_v2_64
 cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const float *alpha, const float *A, int lda, const float *beta, float *C, int ldc);
 #define cublasSsyrk cublasSsyrk_v2
+cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const float *alpha, const float *A, int64_t lda, const float *beta, float *C, int64_t ldc);
+#define cublasSsyrk_64 cublasSsyrk_v2_64
 cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const double *alpha, const double *A, int lda, const double *beta, double *C, int ldc);
 #define cublasDsyrk cublasDsyrk_v2
+cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const double *alpha, const double *A, int64_t lda, const double *beta, double *C, int64_t ldc);
+#define cublasDsyrk_64 cublasDsyrk_v2_64
 cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc);
 #define cublasCsyrk cublasCsyrk_v2
+cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *beta, cuComplex *C, int64_t
+    ldc);
+#define cublasCsyrk_64 cublasCsyrk_v2_64
 cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta, cuDoubleComplex *C,
     int ldc);
 #define cublasZsyrk cublasZsyrk_v2
+cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
+    cuDoubleComplex *C, int64_t ldc);
+#define cublasZsyrk_64 cublasZsyrk_v2_64
 cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const float *alpha, const cuComplex *A, int lda, const float *beta, cuComplex *C, int ldc);
 #define cublasCherk cublasCherk_v2
+cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const float *alpha, const cuComplex *A, int64_t lda, const float *beta, cuComplex *C, int64_t ldc);
+#define cublasCherk_64 cublasCherk_v2_64
 cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const double *alpha, const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C, int ldc);
 #define cublasZherk cublasZherk_v2
+cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const double *alpha, const cuDoubleComplex *A, int64_t lda, const double *beta, cuDoubleComplex *C,
+    int64_t ldc);
+#define cublasZherk_64 cublasZherk_v2_64
 cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
 #define cublasSsyr2k cublasSsyr2k_v2
+cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const float *alpha, const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta, float
+    *C, int64_t ldc);
+#define cublasSsyr2k_64 cublasSsyr2k_v2_64
 cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const double *alpha, const double *A, int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
 #define cublasDsyr2k cublasDsyr2k_v2
+cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const double *alpha, const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
+    double *C, int64_t ldc);
+#define cublasDsyr2k_64 cublasDsyr2k_v2_64
 cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex
     *C, int ldc);
 #define cublasCsyr2k cublasCsyr2k_v2
+cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb, const
+    cuComplex *beta, cuComplex *C, int64_t ldc);
+#define cublasCsyr2k_64 cublasCsyr2k_v2_64
 cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb, const
     cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 #define cublasZsyr2k cublasZsyr2k_v2
+cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t
+    ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
+#define cublasZsyr2k_64 cublasZsyr2k_v2_64
 cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta, cuComplex *C,
     int ldc);
 #define cublasCher2k cublasCher2k_v2
+cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb, const float
+    *beta, cuComplex *C, int64_t ldc);
+#define cublasCher2k_64 cublasCher2k_v2_64
 cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,
     const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb, const double
     *beta, cuDoubleComplex *C, int ldc);
 #define cublasZher2k cublasZher2k_v2
+cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t
+    ldb, const double *beta, cuDoubleComplex *C, int64_t ldc);
+#define cublasZher2k_64 cublasZher2k_v2_64
 cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k, const
     float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
+cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const float *alpha, const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta, float
+    *C, int64_t ldc);
 cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k, const
     double *alpha, const double *A, int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
+cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const double *alpha, const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
+    double *C, int64_t ldc);
 cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k, const
     cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
     int ldc);
+cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb, const
+    cuComplex *beta, cuComplex *C, int64_t ldc);
 cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k, const
     cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb, const
     cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
+cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t
+    ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k, const
     cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta, cuComplex *C, int
     ldc);
+cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb, const float
+    *beta, cuComplex *C, int64_t ldc);
 cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k, const
     cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb, const double *beta,
     cuDoubleComplex *C, int ldc);
+cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n,
+    int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t
+    ldb, const double *beta, cuDoubleComplex *C, int64_t ldc);
 cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t
     trans, cublasDiagType_t diag, int m, int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
     float *C, int ldc);
 #define cublasStrmm cublasStrmm_v2
+cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const float *alpha, const float *A, int64_t
+    lda, const float *B, int64_t ldb, float *C, int64_t ldc);
+#define cublasStrmm_64 cublasStrmm_v2_64
 cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t
     trans, cublasDiagType_t diag, int m, int n, const double *alpha, const double *A, int lda, const double *B, int
     ldb, double *C, int ldc);
 #define cublasDtrmm cublasDtrmm_v2
+cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const double *alpha, const double *A,
+    int64_t lda, const double *B, int64_t ldb, double *C, int64_t ldc);
+#define cublasDtrmm_64 cublasDtrmm_v2_64
 cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t
     trans, cublasDiagType_t diag, int m, int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex
     *B, int ldb, cuComplex *C, int ldc);
 #define cublasCtrmm cublasCtrmm_v2
+cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A,
+    int64_t lda, const cuComplex *B, int64_t ldb, cuComplex *C, int64_t ldc);
+#define cublasCtrmm_64 cublasCtrmm_v2_64
 cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t
     trans, cublasDiagType_t diag, int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const
     cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc);
 #define cublasZtrmm cublasZtrmm_v2
+cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const cuDoubleComplex *alpha, const
+    cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb, cuDoubleComplex *C, int64_t ldc);
+#define cublasZtrmm_64 cublasZtrmm_v2_64
 cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t
     trans, cublasDiagType_t diag, int m, int n, const float *alpha, const float *A, int lda, float *B, int ldb);
 #define cublasStrsm cublasStrsm_v2
+cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const float *alpha, const float *A, int64_t
+    lda, float *B, int64_t ldb);
+#define cublasStrsm_64 cublasStrsm_v2_64
 cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t
     trans, cublasDiagType_t diag, int m, int n, const double *alpha, const double *A, int lda, double *B, int ldb);
 #define cublasDtrsm cublasDtrsm_v2
+cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const double *alpha, const double *A,
+    int64_t lda, double *B, int64_t ldb);
+#define cublasDtrsm_64 cublasDtrsm_v2_64
 cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t
     trans, cublasDiagType_t diag, int m, int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B, int
     ldb);
 #define cublasCtrsm cublasCtrsm_v2
+cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A,
+    int64_t lda, cuComplex *B, int64_t ldb);
+#define cublasCtrsm_64 cublasCtrsm_v2_64
 cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t
     trans, cublasDiagType_t diag, int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
     cuDoubleComplex *B, int ldb);
 #define cublasZtrsm cublasZtrsm_v2
+cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const cuDoubleComplex *alpha, const
+    cuDoubleComplex *A, int64_t lda, cuDoubleComplex *B, int64_t ldb);
+#define cublasZtrsm_64 cublasZtrsm_v2_64
 cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
     cublasOperation_t trans, cublasDiagType_t diag, int m, int n, const float *alpha, const float *const *Aarray, int
     lda, float *const *Barray, int ldb, int batchCount);
+cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const float *alpha, const float *const
+    *Aarray, int64_t lda, float *const *Barray, int64_t ldb, int64_t batchCount);
 cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
     cublasOperation_t trans, cublasDiagType_t diag, int m, int n, const double *alpha, const double *const *Aarray,
     int lda, double *const *Barray, int ldb, int batchCount);
+cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const double *alpha, const double *const
+    *Aarray, int64_t lda, double *const *Barray, int64_t ldb, int64_t batchCount);
 cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
     cublasOperation_t trans, cublasDiagType_t diag, int m, int n, const cuComplex *alpha, const cuComplex *const
     *Aarray, int lda, cuComplex *const *Barray, int ldb, int batchCount);
+cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const cuComplex *alpha, const cuComplex
+    *const *Aarray, int64_t lda, cuComplex *const *Barray, int64_t ldb, int64_t batchCount);
 cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
     cublasOperation_t trans, cublasDiagType_t diag, int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex
     *const *Aarray, int lda, cuDoubleComplex *const *Barray, int ldb, int batchCount);
+cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+    cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const cuDoubleComplex *alpha, const
+    cuDoubleComplex *const *Aarray, int64_t lda, cuDoubleComplex *const *Barray, int64_t ldb, int64_t batchCount);
 cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     const float *alpha, const float *A, int lda, const float *beta, const float *B, int ldb, float *C, int ldc);
+cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, const float *alpha, const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb, float
+    *C, int64_t ldc);
 cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     const double *alpha, const double *A, int lda, const double *beta, const double *B, int ldb, double *C, int ldc);
+cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, const double *alpha, const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
+    double *C, int64_t ldc);
 cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb, cuComplex
     *C, int ldc);
+cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
+    int64_t ldb, cuComplex *C, int64_t ldc);
 cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
     const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta, const
     cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc);
+cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
+    int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta, const
+    cuDoubleComplex *B, int64_t ldb, cuDoubleComplex *C, int64_t ldc);
 cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t side, int m, int n, const float *A, int lda, const
     float *x, int incx, float *C, int ldc);
+cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t side, int64_t m, int64_t n, const float *A,
+    int64_t lda, const float *x, int64_t incx, float *C, int64_t ldc);
 cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t side, int m, int n, const double *A, int lda, const
     double *x, int incx, double *C, int ldc);
+cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t side, int64_t m, int64_t n, const double *A,
+    int64_t lda, const double *x, int64_t incx, double *C, int64_t ldc);
 cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t side, int m, int n, const cuComplex *A, int lda,
     const cuComplex *x, int incx, cuComplex *C, int ldc);
+cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t side, int64_t m, int64_t n, const cuComplex *A,
+    int64_t lda, const cuComplex *x, int64_t incx, cuComplex *C, int64_t ldc);
 cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t side, int m, int n, const cuDoubleComplex *A, int
     lda, const cuDoubleComplex *x, int incx, cuDoubleComplex *C, int ldc);
+cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t side, int64_t m, int64_t n, const
+    cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *C, int64_t ldc);
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle);
 #define cublasCreate cublasCreate_v2
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle);
@@ -693,17 +1324,32 @@ cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode);
 cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget);
 cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget);
 cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx, void *devicePtr, int incy);
+cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx, void *devicePtr, int64_t
+    incy);
 cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, int incx, void *y, int incy);
+cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx, void *y, int64_t incy);
 cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void *hostPtr, int incx, void *devicePtr, int incy,
     cudaStream_t stream);
+cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize, const void *hostPtr, int64_t incx, void
+    *devicePtr, int64_t incy, cudaStream_t stream);
 cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void *devicePtr, int incx, void *hostPtr, int incy,
     cudaStream_t stream);
+cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize, const void *devicePtr, int64_t incx, void
+    *hostPtr, int64_t incy, cudaStream_t stream);
 cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, const void *A, int lda, void *B, int ldb);
+cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A, int64_t lda, void *B,
+    int64_t ldb);
 cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, const void *A, int lda, void *B, int ldb);
+cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A, int64_t lda, void *B,
+    int64_t ldb);
 cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSize, const void *A, int lda, void *B, int ldb,
     cudaStream_t stream);
+cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A, int64_t lda, void
+    *B, int64_t ldb, cudaStream_t stream);
 cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSize, const void *A, int lda, void *B, int ldb,
     cudaStream_t stream);
+cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A, int64_t lda, void
+    *B, int64_t ldb, cudaStream_t stream);
 const char *cublasGetStatusName(cublasStatus_t status);
 const char *cublasGetStatusString(cublasStatus_t status);
 size_t cublasGetCudartVersion(void);
