@@ -5,7 +5,7 @@
 // must be the same at the wait as it was before. The end of the warp counts as a wait for all that is left.
 //
 // A product is complete for all four warps of its warpgroup at once. So its parts are reads by one warp that stands for
-// the warpgroup's products, whose clock no warp knows before it has waited, and the first warp that waits ends the reads
+// the warpgroup's products, whose clock no warp knows before its wait, and the first warp that waits ends the reads
 // of all four. One warp's wait, and what it releases afterwards, thus orders a write behind all of them.
 //
 // Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending after it; before it
