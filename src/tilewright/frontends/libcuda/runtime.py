@@ -81,11 +81,6 @@ def cudaInitDevice(gpu: SimulatedGpu, device: int, device_flags: int, flags: int
     contexts.cuDeviceGet(gpu, device)
 
 
-def cudaDeviceCanAccessPeer(gpu: SimulatedGpu, device: int, peer: int) -> int:
-    """Whether a device accesses another one's memory."""
-    return contexts.cuDeviceCanAccessPeer(gpu, device, peer)
-
-
 def cudaChooseDevice(gpu: SimulatedGpu, wanted: int) -> int:
     """The device that fits the properties best."""
     return 0

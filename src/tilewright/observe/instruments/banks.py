@@ -100,9 +100,8 @@ class Banks(Instrument):
     (2, 1)
     """
 
-    def __init__(self) -> None:
-        self.name = "banks"
-        self.slots = 4
+    name = "banks"
+    slots = 4
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to shared memory."""

@@ -63,9 +63,8 @@ class Divergence(Instrument):
     0.75
     """
 
-    def __init__(self) -> None:
-        self.name = "divergence"
-        self.slots = 4
+    name = "divergence"
+    slots = 4
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every conditional branch; a guard that the machine turns into one counts too."""

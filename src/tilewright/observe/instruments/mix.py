@@ -87,9 +87,8 @@ class Mix(Instrument):
     (10, 240, 0.75)
     """
 
-    def __init__(self) -> None:
-        self.name = "mix"
-        self.slots = 2
+    name = "mix"
+    slots = 2
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every straight line."""

@@ -93,25 +93,29 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
         return found.squeeze(-1 if column else -2) if row else found, 0
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Any, Any, None]:
-        (gradient,) = gradients
-        if gradient is None:  # nothing depends on the product
-            return None, None, None
-        a, b = ctx.saved_tensors
+    def backward(ctx: Any, *given: Any) -> tuple[Any, Any, None]:
         alpha = ctx.product.keywords["alpha"]
         conjugate = alpha.conjugate() if isinstance(alpha, complex) else alpha
         product = functools.partial(ctx.product, alpha=conjugate, dtype=None)
-        left, right = (x.to(gradient.dtype) for x in (a, b))
-        rows = left if a.ndim > 1 else left[None, :]
-        columns = right if b.ndim > 1 else right[:, None]
-        g = gradient.unsqueeze(-1) if b.ndim == 1 else gradient
-        g = g.unsqueeze(-2) if a.ndim == 1 else g
-        of_a = _Product.apply(g, columns.mH, product) if ctx.needs_input_grad[0] else None
-        of_b = _Product.apply(rows.mH, g, product) if ctx.needs_input_grad[1] else None
-        return folded(of_a, rows, a), folded(of_b, columns, b), None
+        return *gradients(ctx, given[0], lambda left, right: _Product.apply(left, right, product)), None
 
 
-def folded(gradient: Any, matrix: Any, operand: Any) -> Any:
+def gradients(ctx: Any, gradient: Any, product: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """The gradients of both saved operands of a product, as products; None where nothing depends on it."""
+    if gradient is None:
+        return None, None
+    a, b = ctx.saved_tensors
+    left, right = (x.to(gradient.dtype) for x in (a, b))
+    rows = left if a.ndim > 1 else left[None, :]
+    columns = right if b.ndim > 1 else right[:, None]
+    g = gradient.unsqueeze(-1) if b.ndim == 1 else gradient
+    g = g.unsqueeze(-2) if a.ndim == 1 else g
+    of_a = product(g, columns.mH) if ctx.needs_input_grad[0] else None
+    of_b = product(rows.mH, g) if ctx.needs_input_grad[1] else None
+    return _folded(of_a, rows, a), _folded(of_b, columns, b)
+
+
+def _folded(gradient: Any, matrix: Any, operand: Any) -> Any:
     """A gradient in its operand's shape and dtype: summed over the axes along which the operand was broadcast."""
     if gradient is None:
         return None

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.multiply.engine.libraries.torch_gradients import folded
+from tilewright.multiply.engine.libraries.torch_gradients import gradients
 from tilewright.multiply.engine.promotion import as_dtype, check_order, types
 
 #: The namespace of the operator.
@@ -105,17 +105,7 @@ def _keep(ctx: Any, inputs: Sequence[Any], keyword_only_inputs: dict[str, Any], 
 
 def _gradients(ctx: Any, gradient: Any) -> tuple[Any, Any]:
     """The gradients of both operands, by the same operator."""
-    if gradient is None:  # nothing depends on the product
-        return None, None
-    a, b = ctx.saved_tensors
-    left, right = (x.to(gradient.dtype) for x in (a, b))
-    rows = left if a.ndim > 1 else left[None, :]
-    columns = right if b.ndim > 1 else right[:, None]
-    g = gradient.unsqueeze(-1) if b.ndim == 1 else gradient
-    g = g.unsqueeze(-2) if a.ndim == 1 else g
-    of_a = _operator(g, columns.mH, **ctx.options) if ctx.needs_input_grad[0] else None
-    of_b = _operator(rows.mH, g, **ctx.options) if ctx.needs_input_grad[1] else None
-    return folded(of_a, rows, a), folded(of_b, columns, b)
+    return gradients(ctx, gradient, lambda left, right: _operator(left, right, **ctx.options))
 
 
 _operator.register_fake(_fake)
