@@ -136,6 +136,9 @@ DOCUMENTS = (
         Field("predictions", "list", "a launch each", _PREDICTED),
         Field("kernels", "list", "a kernel each: its launches together",
               {"kernel": "text", "launches": "list", "seconds": "number"}),
+        Field("library", "list", "a product of a library each, with the kernel of the catalogue that has its time",
+              {"call": "text", "shape": "list", "dtype": "text", "products": "integer", "kernel": "text or null",
+               "seconds": "number or null"}),
         _FAILED, _PROGRAM,
     )),
     Document("catalogue_predictions", "predict", "Predicted times of kernels of the catalogue.", (

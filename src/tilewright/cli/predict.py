@@ -81,15 +81,18 @@ def _of_program(
             failed.append((one.launch.name, str(refused).splitlines()[0]))
     for name, error in failed:
         console.error(f"{name}: its launch has no prediction: {error}")
-    if not found and not failed:
+    library = list(seen.library())
+    for unknown in (one for one in library if one.time is None):
+        console.note(f"{unknown.call.name} has no prediction: {unknown.refused}")
+    if not found and not failed and not library:
         if ended.error is None:
             program.check_kernels(kernels, seen.kernels)
         console.note("nothing to predict: the program launched no kernel")
     if json:
-        console.document("predictions", report.program_document(found, failed, ended))
-    elif found:
+        console.document("predictions", report.program_document(found, library, failed, ended))
+    elif found or library:
         said = [replace(one, notes=tuple(in_flags(note, ["--all-blocks"]) for note in one.notes)) for one in found]
-        terminal.show(report.of_program(said), console.output())
+        terminal.show(report.of_program(said, library), console.output())
     return ended.status
 
 

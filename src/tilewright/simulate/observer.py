@@ -99,6 +99,18 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """A product of matrices that a library's function computes, and no kernel of the program."""
+
+    name: str  #: Of the function.
+    m: int
+    n: int
+    k: int
+    dtype: str  #: Of the operands.
+    result: str  #: Of the product's elements.
+
+
+@dataclass(frozen=True, slots=True)
 class HostRace:
     """The host used memory that unfinished work of a stream also uses; one of the two writes."""
 
@@ -310,6 +322,9 @@ class Observer:
         Returns whether those were enough, so that the launch need not run unless somebody needs its results.
         """
         return False
+
+    def called(self, call: LibraryCall) -> None:
+        """The host computed a product in place of a library."""
 
     def repeats(self, launch: Launch) -> bool:
         """Whether it may run a launch again after its end; see `again`."""

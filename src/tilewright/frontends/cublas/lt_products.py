@@ -19,7 +19,7 @@ from tilewright.frontends.cublas import handles
 from tilewright.frontends.cublas.lt_epilogues import Epilogue, rounded
 from tilewright.frontends.cublas.lt_matrices import Matrix, held, number_at, refuse_null
 from tilewright.frontends.cublas.operands import DATA_TYPES, RefusedCall, enqueue, sums, turned
-from tilewright.frontends.cublas.products import combine
+from tilewright.frontends.cublas.products import combine, tell
 from tilewright.frontends.host_arrays import Array, array_at, read, write
 from tilewright.multiply.problem.dtypes import is_float8
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -216,6 +216,8 @@ class Product:
                 factors[name] = turned(read(self.gpu, used[name]), self.settings[f"TRANS{name}"])
         addend = read(self.gpu, used["C"]).astype(self.types.computed) if np.any(beta) else None
         left, right = (factors.get(name) if np.any(factor) else None for name in "AB")
+        if left is not None and right is not None:
+            tell(self.gpu, "cublasLtMatmul", target, left.shape[1], left.dtype)
         with np.errstate(all="ignore"):
             values = self._sum(left, right, factor, beta, addend)
             values = self.epilogue.applied(at, values, factors)

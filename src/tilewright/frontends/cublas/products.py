@@ -15,6 +15,7 @@ from tilewright.frontends.cublas.operands import Operands
 from tilewright.frontends.host_arrays import Array, read, written
 from tilewright.multiply.problem.dtypes import element
 from tilewright.simulate.device.gpu import SimulatedGpu
+from tilewright.simulate.observer import LibraryCall
 from tilewright.simulate.run.whole_products import whole_product
 
 #: Compute capability of the first GPUs with tensor cores.
@@ -29,9 +30,17 @@ def gemm(call: Operands) -> None:
     for name, least in (("A", k if call["transa"] else m), ("B", n if call["transb"] else k)):
         call.leading(f"ld{name.lower()}", least)
     if m and n:
+        tell(call.gpu, call.function.name.removesuffix("_v2"), target, k, call.dtype("Atype"))
         left = call.operand("A", m, k, call["transa"]) if alpha and k else None
         right = call.operand("B", k, n, call["transb"]) if alpha and k else None
         multiply(call.gpu, target, left, right, alpha, beta)
+
+
+def tell(gpu: SimulatedGpu, name: str, target: Array, k: int, dtype: np.dtype[Any]) -> None:
+    """Tell observers that a function computes a product of operands of this type."""
+    m, n = target.shape
+    for observer in gpu.observers:
+        observer.called(LibraryCall(name, m, n, k, dtype.name, target.dtype.name))
 
 
 def multiply(gpu: SimulatedGpu, target: Array, left: Array | None, right: Array | None, alpha: Any, beta: Any) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.errors import LimitError
 from tilewright.observe.prediction import launches, workload
 from tilewright.observe.prediction.crew import Watched, watched
+from tilewright.observe.prediction.library import LibraryTime, times
 from tilewright.observe.prediction.record import Prediction
 from tilewright.observe.prediction.sampling import Care, Sampled, sampled
 from tilewright.observe.profiling import Profiles
 from tilewright.observe.profiling.record import Profile
 from tilewright.simulate.events import Instrument
-from tilewright.simulate.observer import BlocksAlone, Launch, Run
+from tilewright.simulate.observer import BlocksAlone, Launch, LibraryCall, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Predictions(Profiles):
     ----------
     counted : list of Counted
         The launches that ended without an error, in order.
+    called_library : list of LibraryCall
+        The products that libraries computed.
     profiles, failed, kernels
         As of :class:`tilewright.profiling.Profiles`.
 
@@ -68,6 +71,7 @@ class Predictions(Profiles):
         sample: Care | None = None,
     ) -> None:
         self.counted: list[Counted] = []
+        self.called_library: list[LibraryCall] = []
         super().__init__(gpu=gpu, kernel=kernel, launch=launch, keep=keep)
         self._clock_mhz = clock_mhz
         self._once = once
@@ -89,7 +93,15 @@ class Predictions(Profiles):
         return self._kernel is None and self._launch is None
 
     def _lists(self) -> tuple[list[Any], ...]:
-        return (*super()._lists(), self.counted)
+        return (*super()._lists(), self.counted, self.called_library)
+
+    def called(self, call: LibraryCall) -> None:
+        """Keep a library's product."""
+        self.called_library.append(call)
+
+    def library(self) -> Iterator[LibraryTime]:
+        """The times of the products that libraries computed."""
+        return times(self.called_library, self._gpu, self._clock_mhz)
 
     def launching(self, launch: Launch, alone: BlocksAlone | None) -> bool:
         """Record the first block, and count a sample of a large launch if wanted; skip a launch like an earlier one."""

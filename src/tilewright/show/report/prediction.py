@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.frontends.script import Ended
+from tilewright.observe.prediction.library import LibraryTime
 from tilewright.observe.prediction.products import Product
 from tilewright.observe.prediction.record import Change, Prediction
 from tilewright.observe.profiling.record import Extent
@@ -105,8 +106,8 @@ def _places(blocks: int, resident: int, multiprocessors: int) -> str:
     return f"{count} in {blocks / (resident * multiprocessors):.2f} waves"
 
 
-def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
-    """A table of a program's launches, if it has several, and for each kernel its longest launch."""
+def of_program(found: Sequence[Prediction], library: Sequence[LibraryTime] = ()) -> Iterator[Block]:
+    """A table of a program's launches, if it has several, of libraries' products, and each kernel's longest launch."""
     slowest: dict[str, Prediction] = {}
     for one in found:
         if one.kernel not in slowest or one.seconds > slowest[one.kernel].seconds:
@@ -129,10 +130,32 @@ def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
                 "an earlier launch with the same grid and block, shapes of arrays and integer arguments"
             )
             yield words((sentence, styles.QUIET), hang=2)
+    if library:
+        if len(found) > 1:
+            yield Gap()
+        yield from _of_library(library)
     for number, one in enumerate(slowest.values()):
-        if number or len(found) > 1:
+        if number or len(found) > 1 or library:
             yield Gap()
         yield from blocks(one)
+
+
+def _of_library(found: Sequence[LibraryTime]) -> Iterator[Block]:
+    """Products of libraries, with the kernel whose time each has."""
+    key = group(
+        Column("library call", lambda row: row.call.name),
+        Column("m x n x k", lambda row: f"{row.call.m}x{row.call.n}x{row.call.k}"),
+        Column("dtype", lambda row: row.call.dtype),
+        Column("products", lambda row: row.count, COUNT),
+    )
+    time = group(
+        Column("predicted", lambda row: row.seconds, SECONDS),
+        Column("GFLOPS", lambda row: row.gflops, RATE),
+        Column("kernel", lambda row: row.kernel),
+    )
+    yield Table(key, (time,), list(found))
+    sentence = "a library's kernels are closed: the host computed these products, and a time is that of our kernel"
+    yield words((sentence, styles.QUIET), hang=2)
 
 
 def extents(extent: Extent) -> str:
@@ -140,8 +163,10 @@ def extents(extent: Extent) -> str:
     return "x".join(map(str, extent))
 
 
-def program_document(found: Sequence[Prediction], failed: Sequence[tuple[str, str]], ended: Ended) -> dict[str, object]:
-    """Return {"predictions": [...], "kernels": [...], "failed": [...], "program": {...}}, as JSON values."""
+def program_document(
+    found: Sequence[Prediction], library: Sequence[LibraryTime], failed: Sequence[tuple[str, str]], ended: Ended
+) -> dict[str, object]:
+    """Return {"predictions": [...], "kernels": [...], "library": [...], "failed": [...], "program": {...}}."""
     from tilewright.show.report.document import together
 
     return {
@@ -153,6 +178,17 @@ def program_document(found: Sequence[Prediction], failed: Sequence[tuple[str, st
                 "seconds": sum(found[at].seconds for at in rows),
             }
             for name, rows in together(found).items()
+        ],
+        "library": [
+            {
+                "call": one.call.name,
+                "shape": [one.call.m, one.call.n, one.call.k],
+                "dtype": one.call.dtype,
+                "products": one.count,
+                "kernel": one.kernel or None,
+                "seconds": one.seconds,
+            }
+            for one in library
         ],
         "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
         "program": program.document(ended),

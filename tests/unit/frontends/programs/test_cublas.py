@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tilewright import catalogue, machine
 from tilewright.frontends.cublas import answers, calls, header
+from tilewright.observe.prediction.products import Product, predict_product
 
 HERE = Path(__file__).parent
 PRINTED = """\
@@ -84,6 +87,29 @@ def test_a_ladder_of_kernels_is_judged_by_cublas_and_has_its_tensor_cores() -> N
     ran = tilewright("run", "--gpu", "h100", *sources, *words, "-lcublas", "-lcuda", "0", "1", "2")
     rungs = [f"rung {rung}: cudaSuccess, 0 wrong, timed 1\n" for rung in range(3)]
     assert (ran.returncode, ran.stdout) == (0, "".join(rungs)), ran.stderr
+
+
+def test_predict_gives_a_product_the_time_of_our_kernel() -> None:
+    ran = tilewright("predict", "--json", "--gpu", "h100", str(HERE / "products.cu"))
+    found = json.loads(ran.stdout)
+    rows = [(one["call"], one["shape"], one["dtype"], one["products"]) for one in found["library"]]
+    assert rows == [
+        ("cublasSgemm", [64, 128, 256], "float32", 3),
+        ("cublasSgemmBatched", [64, 128, 256], "float32", 2),
+        ("cublasGemmEx", [64, 128, 256], "float16", 1),
+        ("cublasCgemm", [32, 32, 32], "complex64", 1),
+        ("cublasLtMatmul", [64, 128, 256], "float32", 1),
+    ]
+    complexes = found["library"].pop(3)
+    for one in found["library"]:
+        alone = predict_product(
+            catalogue.find(one["kernel"]), Product(128, 64, 256, one["dtype"]), machine.gpu("h100"), changes=False
+        )
+        assert one["seconds"] == alone.seconds
+    assert (complexes["kernel"], complexes["seconds"]) == (None, None)
+    assert "cublasCgemm has no prediction" in ran.stderr
+    shown = tilewright("predict", "--gpu", "h100", str(HERE / "products.cu")).stdout
+    assert max(map(len, shown.splitlines())) <= 80 and "a time is that of our kernel" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("name", ["cublas_v2.h", "cublasLt.h"])
