@@ -570,6 +570,10 @@ def test_matrices_of_a_batch_by_their_addresses(library: Library) -> None:
     assert library.get(memory["D"], wanted["D"]).tobytes() == wanted["D"].tobytes()
 
 
+def test_a_type_of_bias_has_no_effect_without_a_bias(library: Library) -> None:
+    assert drawn_of(PLAIN, "RELU").perform(library, edits=[("desc", "BIAS_DATA_TYPE", 2)])[0] == "SUCCESS"
+
+
 def test_c_may_be_missing_if_beta_is_0(library: Library) -> None:
     drawn = drawn_of()
     drawn.beta[:] = 0

@@ -23,7 +23,7 @@ from tilewright.simulate.device.gpu import SimulatedGpu
 
 #: Bits of a `cublasLtEpilogue_t`.
 _RELU, _BIAS, _DRELU, _BGRAD, _GELU, _DGELU, _AUX, _BGRADA, _BGRADB = (2 << at for at in range(9))
-_MASKED, _KEPT = _RELU | _DRELU, _GELU | _DGELU
+_MASKED, _KEPT, _BIASED = _RELU | _DRELU, _GELU | _DGELU, _BIAS | _BGRAD | _BGRADA | _BGRADB
 #: sqrt(2 / pi), and the weight of the cube, in GELU's approximation.
 _SLOPE, _CUBE = np.float32(0.7978845608028654), np.float32(0.044715)
 
@@ -63,7 +63,7 @@ class Epilogue:
         if self.bits != EPILOGUES["DEFAULT"] and not self.bias:
             yield "NOT_SUPPORTED", "products of these types have no epilogue", self.bits
         kind = s["BIAS_DATA_TYPE"]
-        if kind != -1 and self.bias and DATA_TYPES.get(kind) != self.bias:
+        if kind != -1 and self.bits & _BIASED and DATA_TYPES.get(kind) != self.bias:
             yield "NOT_SUPPORTED", f"the bias must be of {self.bias}", DATA_TYPES.get(kind, kind)
         if self.bits & _AUX:
             unit, least = (128 if self.bits & _MASKED else 8), self.shape[0]
@@ -88,7 +88,7 @@ class Epilogue:
 
         Raises RefusedCall: one is missing.
         """
-        for name, bits in (("BIAS", _BIAS | _BGRAD | _BGRADA | _BGRADB), ("EPILOGUE_AUX", _AUX)):
+        for name, bits in (("BIAS", _BIASED), ("EPILOGUE_AUX", _AUX)):
             if self.bits & bits and not self.settings[f"{name}_POINTER"]:
                 raise RefusedCall("INVALID_VALUE", f"{name}_POINTER must be an address (got 0)")
 
