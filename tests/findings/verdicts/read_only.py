@@ -1,6 +1,8 @@
 """Loads by `__ldg`, of data that the kernel writes or does not.
 
-The model does not hold for `ld.global.nc` (PTX ISA, 8.1), whose memory has to be read-only for the whole kernel.
+The model does not hold for `ld.global.nc` (PTX ISA, 8.1), whose memory has to be read-only for the whole kernel. So a
+compiler moves such a load across barriers and out of loops. A thread's own element, loaded before it is stored, is
+left out: that the store comes later is certain there.
 """
 
 from __future__ import annotations
@@ -58,15 +60,47 @@ __global__ void atomics(int *x, int *y, int own) {
     __syncthreads();
     y[t] = ldg ? __ldg(&x[own ? t + 64 : t ^ 1]) : x[t];
 }
+
+// Steps of a stencil in place, of one neighbour or of two; the compiler loads before the loop.
+template <bool ldg>
+__global__ void steps(int *x, int *y, int two) {
+    const int t = threadIdx.x, *next = &x[(t + 1) % 64], *last = &x[(t + 63) % 64];
+    for (int i = 0; i < 3; ++i) {
+        int v = ldg ? __ldg(next) : *next;
+        if (two) v += ldg ? __ldg(last) : *last;
+        __syncthreads();
+        x[t] = v;
+        __syncthreads();
+    }
+}
+
+// Each thread changes the element that it has loaded, or the one `by` further on.
+template <bool ldg>
+__global__ void one_each(int *x, int *y, int by) {
+    const int t = threadIdx.x, *from = &x[(t + by) % 64], v = ldg ? __ldg(from) : *from;
+    __syncthreads();
+    x[t] = v + 1;
+}
+
+// The loads of a pointer that is said to have no other.
+template <bool ldg>
+__global__ void said(const int *__restrict__ from, int *__restrict__ to, int by) {
+    const int t = threadIdx.x, v = from[(t + by) % 64];
+    __syncthreads();
+    to[t] = v + 1;
+}
 """
 
 
-def _case(entry: str, ldg: bool, value: int, why: str, *codes: str, launch: tuple[int, int] = (1, 64)) -> Case:
+def _case(
+    entry: str, ldg: bool, value: int, why: str, *codes: str, launch: tuple[int, int] = (1, 64), one_array: bool = False
+) -> Case:
     def arguments(rng: np.random.Generator) -> tuple[object, ...]:
-        return np.zeros(128, np.int32), np.zeros(64, np.int32), np.int32(value)
+        x = np.zeros(128, np.int32)
+        return x, x if one_array else np.zeros(64, np.int32), np.int32(value)
 
     kernel = cuda_cpp(__file__, SOURCE, f"{entry}<{str(ldg).lower()}>")
-    return Case(f"{entry}_{ldg:d}_{value}", kernel, *launch, arguments, why=why, codes=codes)
+    return Case(f"{entry}_{ldg:d}_{value}{'_one' * one_array}", kernel, *launch, arguments, why=why, codes=codes)
 
 
 CASES = (
@@ -81,4 +115,13 @@ CASES = (
     _case("atomics", True, 0, "Atomics write too.", "TW310"),
     _case("atomics", True, 1, "Atomics write another element."),
     _case("atomics", False, 0, "A coherent load behind a barrier."),
+    _case("steps", True, 0, "What the loop stores is loaded by __ldg before it.", "TW310"),
+    _case("steps", True, 1, "The same of two neighbours.", "TW310"),
+    _case("steps", False, 1, "The same by coherent loads."),
+    _case("one_each", True, 0, "Only its own thread stores what it has loaded."),
+    _case("one_each", True, 1, "Another thread stores what was loaded by __ldg.", "TW310"),
+    _case("one_each", False, 1, "The same by coherent loads."),
+    _case("said", True, 1, "The two pointers are to arrays of their own."),
+    _case("said", True, 0, "Each thread stores what it alone has loaded.", one_array=True),
+    _case("said", True, 1, "Both pointers are to one array.", "TW310", one_array=True),
 )  # fmt: skip

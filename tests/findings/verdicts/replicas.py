@@ -90,6 +90,19 @@ ld.param.u64 %x, [x]; ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; setp.eq.u32 
 mul.wide.u32 %o, %t, 4; add.s64 %out, %out, %o;
 ld.global.u32 %v, [%x]; add.u32 %w, %v, 1; @%p st.global.u32 [%x], %w;
 shfl.sync.bfly.b32 %v, %v, 1, 31, 0xffffffff; st.global.u32 [%out], %v; ret; }
+
+.visible .entry replicas_scanned(.param .u64 x, .param .u64 out) {
+.reg .pred %p; .reg .b32 %t, %e, %v, %w; .reg .b64 %x, %o;
+ld.param.u64 %x, [x]; mov.u32 %t, %tid.x; and.b32 %e, %t, 15; mul.wide.u32 %o, %e, 4; add.s64 %x, %x, %o;
+ld.global.u32 %v, [%x]; shfl.sync.up.b32 %w, %v, 1, 0, 0xffffffff; setp.eq.u32 %p, %e, 0; selp.b32 %w, 0, %w, %p;
+add.u32 %v, %v, %w; shfl.sync.up.b32 %w, %v, 2, 0, 0xffffffff; setp.lt.u32 %p, %e, 2; selp.b32 %w, 0, %w, %p;
+add.u32 %v, %v, %w; setp.lt.u32 %p, %t, 16; @%p st.global.u32 [%x], %v; ret; }
+
+.visible .entry replicas_of_copies(.param .u64 x, .param .u64 out) {
+.reg .pred %p; .reg .b32 %t, %e, %v, %w; .reg .b64 %x, %o;
+ld.param.u64 %x, [x]; mov.u32 %t, %tid.x; and.b32 %e, %t, 15; mul.wide.u32 %o, %e, 4; add.s64 %x, %x, %o;
+ld.global.u32 %v, [%x]; shfl.sync.down.b32 %w, %v, 16, 31, 0xffffffff;
+setp.lt.u32 %p, %t, 16; @%p st.global.u32 [%x], %w; ret; }
 """
 
 
@@ -116,5 +129,7 @@ CASES = (
     _case("address", 128, "Every thread makes an address of what it loaded.", *_RACES),
     _case("neighbour", 128, "Threads that store load an element that another warp's thread stores.", *_RACES),
     _case("both_store", 128, "Both threads of an element store, and each its own value.", *_RACES),
+    _case("scanned", 32, "Lanes from 16 on get what the others loaded, and store nothing of it."),
+    _case("of_copies", 32, "What is stored was loaded by the lanes from 16 on.", *_RACES),
     _case("shuffled", 32, "What the others loaded reaches stores through a shuffle.", *_RACES),
 )  # fmt: skip

@@ -53,6 +53,10 @@ _ROLES = (
 )  # fmt: skip
 #: Instructions whose result depends on the operands of the other lanes too.
 _OF_WARP = (Role.SHUFFLE, Role.AGREE)
+#: On which lanes' loads a register of each lane depends: a row of bits for each lane, those of lane 0 the lowest.
+_ROW = (1 << WARP_LANES) - 1
+_ALL = (1 << WARP_LANES * WARP_LANES) - 1
+_EACH_ITS_OWN = sum(1 << (WARP_LANES + 1) * lane for lane in range(WARP_LANES))
 #: A load that orders other accesses, or is ordered, is meant for other threads.
 _STRONG = ("volatile", "relaxed", "acquire", "mmio")
 
@@ -93,25 +97,42 @@ def is_own(op: Op) -> bool:
     return not row.access and (row.linear is not Linear.NONE or row.role in _ROLES)
 
 
-def _after(op: Op, distance: int | None) -> int | None:
-    """How far from its lane a value is after an instruction: the bits in which the lanes differ; None for any lane."""
-    row = op.form.row
-    if row.role not in _OF_WARP or distance is None:
-        return distance
-    at, *lanes = op.sources[1:3] if row.role is Role.SHUFFLE and op.form.has("bfly") else [None]
-    constant = [one.value for one in (at, *lanes) if isinstance(one, tree.Immediate) and one.kind == "int"]
-    within_warp = len(constant) == 2 and 0 <= constant[0] < WARP_LANES and constant[1] == WARP_LANES - 1
-    return distance ^ constant[0] if within_warp else None
+def _lanes_of(op: Op) -> tuple[int, ...] | None:
+    """The lane from which each lane gets the result of an operation of the warp; None: it may be any."""
+    at, *clamp = op.sources[1:3] if op.form.row.role is Role.SHUFFLE else [None]
+    given = [one.value for one in (at, *clamp) if isinstance(one, tree.Immediate) and one.kind == "int"]
+    if len(given) != 2:
+        return None
+    by, limit = given[0] % WARP_LANES, given[1]
+    inside, last = limit >> 8 & WARP_LANES - 1, limit & WARP_LANES - 1
+    found = []
+    for lane in range(WARP_LANES):
+        end = lane & inside | last & ~inside
+        if op.form.has("up"):
+            other = lane - by if lane - by >= end else lane
+        else:
+            first = by & ~inside | lane & inside
+            other = first if op.form.has("idx") else lane + by if op.form.has("down") else lane ^ by
+        found.append(lane if not op.form.has("up") and other > end else other)
+    return tuple(found)
 
 
-def _sources(threads: _Threads, distance: int | None) -> _Threads:
-    """The threads whose values some threads get from that far."""
+def _after(op: Op, depends: int) -> int:
+    """On which lanes' loads each lane's result depends, where its operands depend on some: see `_ROW`."""
+    if op.form.row.role not in _OF_WARP:
+        return depends
+    lanes = _lanes_of(op)
+    if lanes is None:
+        return _ALL
+    return sum((depends >> WARP_LANES * of & _ROW) << WARP_LANES * lane for lane, of in enumerate(lanes))
+
+
+def _sources(threads: _Threads, depends: int) -> _Threads:
+    """The threads on whose loads the values of some threads depend."""
     lanes = np.pad(threads, (0, -threads.size % WARP_LANES)).reshape(-1, WARP_LANES)
-    if distance is None:
-        lanes = np.broadcast_to(lanes.any(axis=1, keepdims=True), lanes.shape)
-    else:
-        lanes = lanes[:, np.arange(WARP_LANES) ^ distance]
-    return lanes.reshape(-1)[: threads.size]
+    bits = np.frombuffer(depends.to_bytes(WARP_LANES * WARP_LANES // 8, "little"), np.uint8)
+    of = np.unpackbits(bits, bitorder="little").reshape(WARP_LANES, WARP_LANES)
+    return ((lanes.astype(np.uint8) @ of) != 0).reshape(-1)[: threads.size]
 
 
 class _Paths:
@@ -139,24 +160,26 @@ class _Paths:
     def users(self, load: Op) -> _Threads:
         """The threads that may use a load's value: a store, a branch, an address or another thread may depend on it."""
         used = self._none.copy()
-        seen: set[tuple[int, int | None]] = {(id(load), 0)}
-        waiting: list[tuple[str, int | None]] = [(register, 0) for register in load.writes]
+        depends = dict.fromkeys(load.writes, _EACH_ITS_OWN)
+        waiting = list(load.writes)
         while waiting:
-            register, distance = waiting.pop()
+            register = waiting.pop()
             if register in self._deciding:
                 return ~self._none
             for op in self._values.readers.get(register, ()):
                 if op.guard is not None and op.guard.register.name == register:
                     return ~self._none
                 if op.form.row.stores or op.form.row.access == "atomic":
-                    used |= _sources(self._executing(op), distance)
+                    used |= _sources(self._executing(op), depends[register])
                     continue
                 if not is_own(op) and op.form.row.role not in _OF_WARP:
                     return ~self._none
-                through = _after(op, distance)
-                if (id(op), through) not in seen:
-                    seen.add((id(op), through))
-                    waiting += [(written, through) for written in op.writes]
+                through = _after(op, depends[register])
+                for written in op.writes:
+                    before = depends.get(written, 0)
+                    if through & ~before:
+                        depends[written] = before | through
+                        waiting.append(written)
         return used
 
     def _executing(self, op: Op) -> _Threads:

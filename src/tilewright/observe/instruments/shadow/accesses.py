@@ -57,8 +57,13 @@ def how(site: Site) -> int:
     if site.access == "atomic":
         return READS | WRITES | STRONG | narrow
     strong = STRONG | narrow if any(part in _STRONG for part in parts) else 0
-    more = (READ_ONLY if "nc" in parts or parts[0] == "ldu" else 0) | (VOLATILE if "volatile" in parts else 0)
+    more = (READ_ONLY if is_read_only(site.opcode) else 0) | (VOLATILE if "volatile" in parts else 0)
     return strong | more | (WRITES if site.access == "store" else READS)
+
+
+def is_read_only(opcode: str) -> bool:
+    """Whether a load goes through the cache that is not coherent."""
+    return opcode.startswith("ldu.") or ".nc." in opcode
 
 
 def is_narrow(opcode: str) -> bool:

@@ -543,6 +543,7 @@ struct tw_shadow_launch {
     uint64_t heap;
     uint64_t heap_end;
     uint64_t heap_known;
+    uint64_t has_read_only;  // whether the kernel loads through the non-coherent cache
     uint64_t unfenced[TW_SITE_WORDS];  // a bit for each instruction whose writes need no proxy fence
     uint64_t narrow[TW_SITE_WORDS];    // and for each whose scope is its own block
 };

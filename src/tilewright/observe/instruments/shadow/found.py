@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.observe.instruments.findings import Finding, split
 from tilewright.observe.instruments.places import place
 from tilewright.observe.instruments.shadow import cells
-from tilewright.observe.instruments.shadow.accesses import is_narrow, reads_later
+from tilewright.observe.instruments.shadow.accesses import is_narrow, is_read_only, reads_later
 from tilewright.observe.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.observe.instruments.shadow.mbarriers import is_product
 from tilewright.observe.instruments.shadow.records import Record
@@ -130,7 +130,8 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
             details["pairs"] = [[site.ptx_line, other.ptx_line, details["access"], details["other_access"]]]
     if code == "TW310":
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
-        details |= {"other_access": "write", "others": [_line(other)] if other is not None else []}
+        details |= {"other_access": "read" if record.wrote else "write"}
+        details |= {"others": [_line(other)] if other is not None else [], "how": "write" if record.wrote else "load"}
         details |= _other_thread(record, facts)
     elif record.kind in _PARTLY:
         details |= {"how": "part"}
@@ -179,6 +180,10 @@ def is_finding(
         return False
     if record.kind in _PARTLY:
         return sites[record.row].ptx_line in whole
+    if record.kind == cells.GLOBAL_READ_ONLY and record.wrote:
+        loads = [one for one in sites if one.access == "load" and one.space == "global"]
+        others = [sites[record.other]] if record.other < min(SITE_MAX, len(sites)) else loads
+        return all(is_read_only(one.opcode) for one in others)
     if record.lockstep and record.other < min(SITE_MAX, len(sites)):
         return "volatile" in sites[record.other].opcode
     if record.unordered:

@@ -167,6 +167,7 @@ class MemoryCheck(Instrument):
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         of_some = any(_is_of_some(instruction, form) for instruction, form in forms)
         self._waits_for_some = self._mbarriers or self._bulks or self.orders or self._meets or of_some
+        self._read_only = any(map(accesses.is_read_only, (one.name for one, _ in forms)))
         self._kernel = kernel
         self._awaited: tuple[tuple[int, int, int], list[waits.Wait]] = ((0, 0, 0), [])
         self._states = states
@@ -295,6 +296,7 @@ class MemoryCheck(Instrument):
             "heap": heap,
             "heap_end": heap_end,
             "heap_known": heap_known,
+            "has_read_only": self._read_only,
         } | {name: at for name, at in rest.items() if name in LAUNCH}
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value

@@ -49,8 +49,17 @@ def _idle(body: str, block: tuple[int, int, int] = (64, 1, 1), weak: str = "") -
             f"add.u32 %r6, %r4, %r5; {_FIRST} @%p1 st.global.u32 [%rd1], %r6;",
             60,
         ),
-        (f"shfl.sync.down.b32 %r3, %r1, 2, 31, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 32),
-        (f"shfl.sync.bfly.b32 %r3, %r1, 2, 7199, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 32),
+        (f"shfl.sync.down.b32 %r3, %r1, 2, 31, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 63),
+        (f"shfl.sync.bfly.b32 %r3, %r1, 2, 7199, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 63),
+        ("shfl.sync.down.b32 %r3, %r1, 2, 7199, -1; setp.lt.u32 %p1, %r2, 4; @%p1 st.global.u32 [%rd1], %r3;", 62),
+        ("shfl.sync.idx.b32 %r3, %r1, 5, 31, -1; st.global.u32 [%rd1], %r3;", 62),
+        ("shfl.sync.idx.b32 %r3, %r1, 5, 6175, -1; st.global.u32 [%rd1], %r3;", 56),
+        ("shfl.sync.up.b32 %r3, %r1, 1, 0, -1; setp.lt.u32 %p1, %r2, 16; @%p1 st.global.u32 [%rd1], %r3;", 49),
+        (
+            "shfl.sync.up.b32 %r3, %r1, 1, 0, -1; add.u32 %r4, %r1, %r3; shfl.sync.up.b32 %r5, %r4, 2, 0, -1;"
+            "add.u32 %r6, %r4, %r5; setp.lt.u32 %p1, %r2, 4; @%p1 st.global.u32 [%rd1], %r6;",
+            60,
+        ),
         (f"shfl.sync.bfly.b32 %r3, %r1, %r8, 31, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r3;", 32),
         (
             f"shfl.sync.bfly.b32 %r3, %r1, 2, 31, -1; {_FIRST} @%p1 st.global.u32 [%rd1], %r1;"
