@@ -28,7 +28,7 @@ from tilewright.simulate.programs.arguments import AddressOf, Argument
 from tilewright.simulate.programs.assembler import Resources
 from tilewright.simulate.programs.listing import Parameter
 from tilewright.simulate.ptx.frames import definition, users_calls, users_line
-from tilewright.simulate.ptx.tree import Module
+from tilewright.simulate.ptx.tree import CallArguments, Instruction, Module, Symbol
 
 #: The default compute capability: that of the H100 (Hopper).
 DEFAULT_CC = (9, 0)
@@ -268,6 +268,14 @@ class Program:
     def prints(self) -> bool:
         """Whether kernels of its module print."""
         return "vprintf" in self.module.functions
+
+    @functools.cached_property
+    def prints_on(self) -> bool:
+        """Whether kernels of its module print and go on, as those with assertions alone do not."""
+        bodies = (one.body for one in self.module.functions.values() if one.name != "__assertfail")
+        steps = (item for item in itertools.chain.from_iterable(bodies) if isinstance(item, Instruction))
+        calls = (part for item in steps for part in item.operands if isinstance(part, CallArguments))
+        return self.prints and any(call.target == Symbol("vprintf") for call in calls)
 
     @functools.cached_property
     def launches_kernels(self) -> bool:

@@ -69,10 +69,11 @@ class Alone:
         return self.launch.cooperative or job.ready.translation.waits_for_blocks
 
     def allowed(self, instruments: Sequence[Instrument]) -> bool:
-        """Whether blocks may run without the others: no block waits for another or prints."""
+        """Whether blocks may run without the others: no block waits for another, or prints and goes on."""
         job = made_ready(self.launch, self._values, instruments)
         clustered = math.prod(job.launch.cluster or ()) > 1
-        return not (clustered or self.waits(instruments) or job.ready.translation.prints)
+        prints = job.ready.translation.prints and self.launch.program.prints_on
+        return not (clustered or self.waits(instruments) or prints)
 
     def run(
         self, part: Part, instruments: Sequence[Instrument], build: Program | None = None, limits: Limits | None = None

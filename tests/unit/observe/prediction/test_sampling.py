@@ -122,6 +122,35 @@ def test_different_or_dependent_blocks_all_run(kernel: Any) -> None:
     assert sampled(kernel, 1024, 64, x, x.copy()) is None
 
 
+ASSERTIONS = r"""
+#include <cassert>
+#include <cstdio>
+template <typename T> __device__ T checked(const T *x, int i) { assert(x[i] == 1); return x[i]; }
+extern "C" __global__ void once(const float *x, float *y) { assert(blockDim.x == 64); y[blockIdx.x * 64 + threadIdx.x] = 1; }
+extern "C" __global__ void in_loop(const float *x, float *y) {
+    for (int i = 0; i < 4; ++i) y[blockIdx.x * 64 + threadIdx.x] += checked(x, i);
+}
+"""
+PRINTS = r"""
+extern "C" __global__ void says(const float *x, float *y) { if (x[threadIdx.x] < 0) printf("%f\n", x[0]); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "some"),
+    [
+        (ASSERTIONS, "once", True),
+        (ASSERTIONS, "in_loop", True),
+        (ASSERTIONS + PRINTS, "says", False),
+        (ASSERTIONS + PRINTS, "in_loop", False),
+        (ASSERTIONS + PRINTS.replace("printf", "assert(0), (void)"), "says", True),
+    ],
+)
+def test_assertions_run_in_a_sample_and_prints_in_all_blocks(source: str, name: str, some: bool) -> None:
+    x = np.ones(1024 * 64, np.float32)
+    assert (sampled(tw.programs.Program.from_cuda(source, name), 1024, 64, x, x.copy()) is not None) == some
+
+
 RECURSIVE = """.func wait(.param .b64 place, .param .b32 depth) { .reg .b64 %w<2>; .reg .b32 %v<2>; .reg .pred %q;
 ld.param.u64 %w1, [place]; ld.param.u32 %v1, [depth]; setp.eq.u32 %q, %v1, 0; @%q bra SPIN; sub.u32 %v1, %v1, 1;
 { .param .b64 a; .param .b32 b; st.param.b64 [a], %w1; st.param.b32 [b], %v1; call.uni wait, (a, b); } ret;

@@ -132,7 +132,8 @@ def _sources(threads: _Threads, depends: int) -> _Threads:
     lanes = np.pad(threads, (0, -threads.size % WARP_LANES)).reshape(-1, WARP_LANES)
     bits = np.frombuffer(depends.to_bytes(WARP_LANES * WARP_LANES // 8, "little"), np.uint8)
     of = np.unpackbits(bits, bitorder="little").reshape(WARP_LANES, WARP_LANES)
-    return ((lanes.astype(np.uint8) @ of) != 0).reshape(-1)[: threads.size]
+    sources: _Threads = (lanes.astype(np.uint8) @ of).reshape(-1) != 0
+    return sources[: threads.size]
 
 
 class _Paths:
