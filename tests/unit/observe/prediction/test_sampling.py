@@ -126,7 +126,10 @@ ASSERTIONS = r"""
 #include <cassert>
 #include <cstdio>
 template <typename T> __device__ T checked(const T *x, int i) { assert(x[i] == 1); return x[i]; }
-extern "C" __global__ void once(const float *x, float *y) { assert(blockDim.x == 64); y[blockIdx.x * 64 + threadIdx.x] = 1; }
+extern "C" __global__ void once(const float *x, float *y) {
+    assert(blockDim.x == 64);
+    y[blockIdx.x * 64 + threadIdx.x] = 1;
+}
 extern "C" __global__ void in_loop(const float *x, float *y) {
     for (int i = 0; i < 4; ++i) y[blockIdx.x * 64 + threadIdx.x] += checked(x, i);
 }
