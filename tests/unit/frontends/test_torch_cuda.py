@@ -655,8 +655,38 @@ def test_data_that_a_program_sets_takes_effect(gpu: SimulatedGpu) -> None:
     assert parameter.sum().item() == 8
     layer = torch.nn.Linear(4, 4).cuda().half()
     assert layer(torch.ones(1, 4, device="cuda", dtype=torch.float16)).dtype == torch.float16
-    with pytest.raises(RuntimeError, match="must be a tensor on it"):
-        parameter.data = torch.zeros(3)
+
+
+@pytest.mark.parametrize("move", [
+    lambda m: m.cuda(), lambda m: m.to("cuda"), lambda m: m.cuda().half().cpu().to("cuda", torch.float32),
+    lambda m: [setattr(one, "data", one.data.cuda()) for one in m.parameters()], lambda m: m.double().to("cuda:0"),
+])  # fmt: skip
+def test_parameters_stay_the_same_objects_when_they_move(gpu: SimulatedGpu, move: Any) -> None:
+    first, last = torch.nn.Embedding(3, 4), torch.nn.Linear(4, 3, bias=False)
+    last.weight, before = first.weight, first.weight
+    module = torch.nn.ModuleList([first, last])
+    before.note, before.grad = "tied", torch.ones(3, 4)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    move(module)
+    assert first.weight is last.weight is before and before.is_cuda and before.note == "tied"
+    assert isinstance(before, torch.nn.Parameter) and before.requires_grad and len([*module.parameters()]) == 1
+    optimizer.zero_grad()
+    start = before.detach().clone()
+    last(torch.ones(1, 4, device="cuda", dtype=before.dtype)).sum().backward()
+    optimizer.step()
+    assert torch.equal(first.weight, start - 0.5)
+
+
+def test_data_of_a_host_tensor_and_of_one_on_the_device_change_places(gpu: SimulatedGpu) -> None:
+    x, host = torch.ones(2, device="cuda"), torch.zeros(3)
+    x.data, host.data = torch.zeros(3), torch.full((2,), 7.0, device="cuda")
+    assert (x.is_cuda, x.tolist(), host.is_cuda, (host + 1).tolist()) == (False, [0] * 3, True, [8, 8])
+    with torch.device("meta"):
+        layer = torch.nn.Linear(2, 2)
+    assert layer.to_empty(device="cuda").weight.is_cuda
+    kept = torch.nn.Linear(2, 2)
+    result = kept(torch.ones(1, 2)).sum()  # its graph has the parameters: new ones move
+    assert kept.cuda().weight.is_cuda and not result.is_cuda
 
 
 def test_a_copied_module_keeps_its_parameters(gpu: SimulatedGpu) -> None:
@@ -666,6 +696,31 @@ def test_a_copied_module_keeps_its_parameters(gpu: SimulatedGpu) -> None:
     with torch.no_grad():
         copied.weight.zero_()
     assert layer.weight.abs().sum().item() > 0 and copied.weight.abs().sum().item() == 0
+
+
+def _attributed() -> Any:
+    parameter = torch.nn.Parameter(torch.ones(2, device="cuda"))
+    parameter.note = "mine"
+    return parameter
+
+
+@pytest.mark.parametrize(("make", "seen"), [
+    (lambda c: (c, c), lambda x: x[0] is x[1]),
+    (lambda c: (c, c.t()), lambda x: x[0].zero_() is x[0] and not x[1].any()),
+    (lambda c: (c, c[1]), lambda x: x[1].storage_offset() == 3 and x[0].fill_(5) is x[0] and x[1].tolist() == [5] * 3),
+    (torch.nn.Buffer, lambda x: isinstance(x, torch.nn.Buffer) and x.persistent),
+    (lambda c: torch.nn.Parameter(c, False), lambda x: isinstance(x, torch.nn.Parameter) and not x.requires_grad),
+], ids=["twice", "transposed", "row", "buffer", "frozen"])  # fmt: skip
+def test_copies_share_memory_and_kind_as_the_originals_do(gpu: SimulatedGpu, make: Any, seen: Any) -> None:
+    x = torch.arange(6.0, device="cuda").view(2, 3)
+    assert seen(copy.deepcopy(make(x))) and x.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_attributes_of_parameters_are_copied_and_pickled(gpu: SimulatedGpu) -> None:
+    for copied in (copy.copy(_attributed()), pickle.loads(pickle.dumps(_attributed()))):
+        assert isinstance(copied, torch.nn.Parameter) and copied.is_cuda and copied.note == "mine"
+    with pytest.raises(RuntimeError, match="graph leaves"):
+        copy.deepcopy(_attributed() * 2)
 
 
 def test_a_tensor_names_its_class_and_takes_others(gpu: SimulatedGpu) -> None:
@@ -692,6 +747,94 @@ def test_autocast_changes_the_dtypes_of_products(gpu: SimulatedGpu, dtype: Any) 
     made.float().sum().backward()
     assert layer.weight.grad.dtype == torch.float32 and layer.weight.grad.tolist() == [[2] * 8] * 4
     assert layer(x).dtype == torch.float32
+
+
+_HALF, _WIDE = torch.float16, torch.float32
+
+
+@pytest.mark.parametrize(("call", "wanted"), [
+    (lambda h, f: torch.mv(f, f[0]), _HALF), (lambda h, f: torch.addr(f, f[0], f[0]), _HALF),
+    (lambda h, f: f @ f[0], _HALF), (lambda h, f: torch.mm(f, f, out=torch.empty_like(f)), _WIDE),
+    (lambda h, f: torch.dot(h[0], f[0]), _WIDE), (torch.linalg.cross, _WIDE),
+    (lambda h, f: f.scatter_add(0, torch.zeros(1, 3, dtype=torch.int64, device="cuda"), h), _WIDE),
+    (lambda h, f: f.index_put((torch.tensor([0], device="cuda"),), h[0]), _WIDE), (lambda h, f: h.exp_(), _HALF),
+    (lambda h, f: torch.nn.functional.rms_norm(h, (3,)), _WIDE), (lambda h, f: torch.linalg.vector_norm(h), _WIDE),
+    (lambda h, f: torch.nn.functional.huber_loss(h, h), _WIDE), (lambda h, f: h.sum(dtype=_HALF), _HALF),
+])  # fmt: skip
+def test_autocast_has_the_lists_of_gpus(gpu: SimulatedGpu, call: Any, wanted: Any) -> None:
+    half, wide = torch.ones(3, 3, device="cuda", dtype=_HALF), torch.ones(3, 3, device="cuda")
+    with torch.autocast("cuda", dtype=_HALF):
+        assert call(half, wide).dtype == wanted
+
+
+def test_autocast_of_the_host_leaves_the_device_alone(gpu: SimulatedGpu) -> None:
+    x, half = torch.ones(2, 2, device="cuda"), torch.full((2,), 0.5, device="cuda", dtype=_HALF)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (x @ x).dtype == _WIDE and (x.cpu() @ x.cpu()).dtype == torch.bfloat16
+    with torch.autocast("cuda"), pytest.raises(RuntimeError, match="unsafe to autocast"):
+        torch.nn.functional.binary_cross_entropy(half, half)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_what_a_program_runs_in_backward_has_autocast_and_the_rules_of_devices(
+    gpu: SimulatedGpu, reentrant: bool
+) -> None:
+    layer, x, seen = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda", requires_grad=True), []
+
+    def part(x: Any) -> Any:
+        seen.append(layer(x).dtype)
+        with pytest.raises(RuntimeError, match="same device"):
+            x + torch.ones(4)
+        return layer(x)
+
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        made = torch.utils.checkpoint.checkpoint(part, x, use_reentrant=reentrant)
+    made.float().sum().backward()
+    assert seen == [torch.bfloat16] * 2 and x.grad.is_cuda
+
+
+def test_lengths_of_sequences_are_on_the_host(gpu: SimulatedGpu) -> None:
+    rnn, x, lengths = torch.nn.utils.rnn, torch.rand(3, 2, 4), torch.tensor([3, 2])
+    for kind in ("GRU", "LSTM", "RNN"):
+        layer = getattr(torch.nn, kind)(4, 5)
+        wanted = layer(rnn.pack_padded_sequence(x, lengths))[0]
+        found = layer.cuda()(rnn.pack_padded_sequence(x.cuda(), lengths))[0]
+        assert found.data.is_cuda and not found.batch_sizes.is_cuda
+        padded, again = rnn.pad_packed_sequence(found)
+        assert padded.is_cuda and not again.is_cuda and again.tolist() == [3, 2]
+        assert torch.allclose(found.data.cpu(), wanted.data, atol=1e-6)
+    assert [one.tolist() for one in torch.tensor_split(x[:, 0, 0].cuda(), torch.tensor([1]))] == [
+        [x[0, 0, 0].item()], x[1:, 0, 0].tolist()
+    ]  # fmt: skip
+    with pytest.raises(RuntimeError, match="same device"):
+        layer(x)
+
+
+def test_operators_that_a_program_made_for_the_host_alone_are_refused(gpu: SimulatedGpu) -> None:
+    described: Any = {"mutates_args": (), "schema": "(Tensor x) -> Tensor"}
+    body = torch.library.custom_op("test_host_alone::double", lambda x: x * 2, device_types="cpu", **described)
+    assert body(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(NotImplementedError, match=r"test_host_alone::double.*'CUDA' backend"):
+        body(torch.ones(2, device="cuda"))
+    both = torch.library.custom_op("test_host_alone::cast", lambda x: x.clone(), **described)
+    both.register_autocast("cuda", torch.float16)
+    with torch.autocast("cuda"):
+        assert both(torch.ones(2, device="cuda")).dtype == torch.float16
+
+
+def test_streams_are_those_of_torch(gpu: SimulatedGpu) -> None:
+    stream, event = torch.cuda.Stream(priority=-1), torch.cuda.Event()
+    torch.accelerator.set_stream(stream)
+    assert isinstance(stream, torch.Stream) and torch.cuda.current_stream() == stream and stream.device.type == "cuda"
+    assert torch.accelerator.current_stream() == stream and torch.cuda.ExternalStream(stream.cuda_stream) == stream
+    assert event.cuda_event and str(event.device) == "cuda:0"
+    torch.accelerator.set_stream(torch.cuda.default_stream())
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.cuda.Stream(1)
+    torch.cuda.set_per_process_memory_fraction(0.5)
+    assert torch.cuda.memory.memory_allocated() == torch.cuda.memory_allocated() and not torch.cuda.memory_snapshot()
+    facts = torch.cuda.get_device_properties(0)
+    assert facts.clock_rate == gpu.record.boost_mhz * 1000 and not facts.is_multi_gpu_board and facts.uuid
 
 
 def test_a_simulated_gpu_within_another_has_tensors_too(gpu: SimulatedGpu) -> None:

@@ -22,7 +22,11 @@ CUDA = torch.device("cuda", 0)
 #: Attribute of an empty storage on the device, which has no address.
 MARK = "_tilewright_on_gpu"
 #: Functions that move elements between devices.
-_ANY_DEVICE = frozenset({"copy_", "data"})
+_ANY_DEVICE = frozenset({"__deepcopy__", "copy_", "data"})
+#: Functions that take lengths, or places of cuts, from the host.
+_LENGTHS = frozenset(
+    "_pack_padded_sequence _pad_packed_sequence ctc_loss gru lstm rnn_relu rnn_tanh tensor_split".split()
+)
 _INDEXING = frozenset({"__getitem__", "__setitem__", "index_put_", "index_put"})
 
 
@@ -92,6 +96,8 @@ def refuse_mixed(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
         with torch._C.DisableTorchFunctionSubclass():
             given = _compared(given)
     found = list(map(_without_transforms, tensors_of(given)))
+    if name in _LENGTHS:
+        found = [one for one in found if one.dtype != torch.int64]
     if any(not one.is_cuda and one.dim() and not one.is_meta for one in found) and any(x.is_cuda for x in found):
         raise RuntimeError(
             f"Expected all tensors to be on the same device, but found at least two devices, {CUDA} and cpu! "

@@ -22,12 +22,13 @@ from tilewright.frontends.libcuda.entries import Redirected, mapped_files, retur
 from tilewright.frontends.libcuda.served import vendors_driver
 from tilewright.frontends.libcuda.static_runtime import static_runtime
 from tilewright.frontends.passed import passing
-from tilewright.frontends.torch import graphs, host_memory, shared, storages, streams
+from tilewright.frontends.torch import graphs, host_memory, set_data, shared, storages, streams
 from tilewright.frontends.torch.devices import is_traced, is_tracing, require_only_gpu, with_properties
 from tilewright.frontends.torch.distributed import spare_its_import
 from tilewright.frontends.torch.operators import FACTORIES
 from tilewright.frontends.torch.tensors import DeviceTensor, factory, to_device
 from tilewright.ground.native.replaced_names import Row, replaced
+from tilewright.simulate.device import properties
 from tilewright.simulate.device.contexts import DeviceNumber
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.host_side import Device
@@ -54,13 +55,19 @@ class Properties:
     shared_memory_per_block_optin: int
     shared_memory_per_multiprocessor: int
     L2_cache_size: int
+    clock_rate: int
+    pci_bus_id: int
+    uuid: str
     gcnArchName: str = ""  # noqa: N815
     is_integrated: bool = False
+    is_multi_gpu_board: bool = False
+    pci_device_id: int = 0
+    pci_domain_id: int = 0
 
     @classmethod
     def of(cls, gpu: SimulatedGpu) -> Properties:
         """The properties of a simulated GPU."""
-        record = gpu.record
+        record, fields = gpu.record, properties.of(gpu)
         return cls(
             record.name,
             *record.compute_capability,
@@ -74,6 +81,9 @@ class Properties:
             record.shared_per_block_optin_bytes,
             record.shared_per_multiprocessor_bytes,
             record.l2_bytes,
+            fields["clockRate"],
+            fields["pciBusID"],
+            Device(gpu, 0).uuid,
         )
 
 
@@ -105,22 +115,30 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
-    yield from (("torch.cuda", name, value) for name, value in _interface(gpu).items())
+    interface = _interface(gpu)
+    yield from (("torch.cuda", name, value) for name, value in interface.items())
+    yield from (("torch.cuda.memory", name, interface[name]) for name in _memory(gpu))
+    if hasattr(torch, "accelerator"):  # functions of their own: dynamo refuses one function under two names of torch
+        yield from (
+            ("torch.accelerator", name, functools.partial(interface[name])) for name in ("current_stream", "set_stream")
+        )
     yield from (("torch.cuda.random", name, value) for name, value in _random().items())
     yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
     made = [("torch", name, _made_on_host(getattr(torch, name))) for name in ("tensor", "as_tensor", "asarray")]
     made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
     yield from storages.rows(gpu)
+    yield from set_data.rows()
     yield from made
     find = _builtin([value for _, _, value in made])
     yield from ((module, "_find_builtin", find) for module in ("torch.jit._builtins", "torch.jit._recursive"))
-    compatible, to = _replaceable(torch._has_compatible_shallow_copy_type), _to(torch.Tensor.to)
+    compatible, to = set_data.replaceable(torch._has_compatible_shallow_copy_type), _to(torch.Tensor.to)
     yield "torch", "_has_compatible_shallow_copy_type", compatible
     yield "torch", "Tensor.to", to
     yield "torch", "Tensor.cuda", _cuda
     lazy = torch.nn.parameter.UninitializedTensorMixin
     yield lazy.__module__, f"{lazy.__name__}._allowed_methods", [*lazy._allowed_methods, compatible, to, _cuda]
     yield "torch", "Tensor.type_as", lambda tensor, other: tensor.to(other)
+    yield "torch.autograd", "_engine_run_backward", _for_functions_of_the_program(torch.autograd._engine_run_backward)
     yield "torch.backends.cudnn", "is_acceptable", lambda tensor: False  # it is machine code
     if hasattr(torch.cuda._utils, "_get_nvrtc_library"):
         launch = torch.cuda._utils._CudaKernel.__call__
@@ -128,6 +146,17 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
         yield "torch.cuda._utils", "_get_nvrtc_library", _with_ptx(torch.cuda._utils._get_nvrtc_library)
     if hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
+
+
+def _for_functions_of_the_program(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces the start of autograd's engine: what it calls (hooks, `backward`) has `__torch_function__` again."""
+
+    @functools.wraps(run)
+    def running(*given: Any, **named: Any) -> Any:
+        with torch._C._EnableTorchFunction():
+            return run(*given, **named)
+
+    return running
 
 
 def _passing(launch: Callable[..., None]) -> Callable[..., None]:
@@ -214,6 +243,9 @@ def _memory(gpu: SimulatedGpu) -> dict[str, Any]:
         "max_memory_allocated": lambda device=None: memory.peak_bytes,
         "max_memory_reserved": lambda device=None: memory.peak_bytes,
         "reset_peak_memory_stats": lambda device=None: setattr(memory, "peak_bytes", memory.allocated_bytes),
+        "reset_accumulated_memory_stats": lambda device=None: None,
+        "memory_snapshot": lambda mempool_id=None: [],
+        "set_per_process_memory_fraction": lambda fraction, device=None: None,
         "mem_get_info": lambda device=None: (memory.capacity_bytes - memory.allocated_bytes, memory.capacity_bytes),
     }
 
@@ -236,15 +268,6 @@ def _graphs(gpu: SimulatedGpu) -> dict[str, Any]:
         "graph_pool_handle": graphs.pool_handle,
         "is_current_stream_capturing": graphs.is_capturing,
     }
-
-
-def _replaceable(original: Callable[..., bool]) -> Callable[..., bool]:
-    """Replaces torch's check before a module puts one tensor's memory into another: never across devices."""
-
-    def compatible(input: torch.Tensor, from_: torch.Tensor) -> bool:  # torch's names, which it compares
-        return input.device == from_.device and original(input, from_)
-
-    return compatible
 
 
 def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

@@ -30,6 +30,32 @@ def is_programs_own(operation: Any) -> bool:
     return bool(found) and not _torchs_own().issuperset(found)
 
 
+def refuse_host_alone(operation: Any) -> None:
+    """Reject an operator whose only kernel of a program is for the CPU.
+
+    Raises NotImplementedError, as torch does.
+    """
+    namespace, _, name = operation.name().partition("::")
+    if f"{namespace}/{name}/CPU" in torch.library._impls and namespace not in ("aten", "prims"):
+        raise NotImplementedError(
+            f"Could not run '{operation.name()}' with arguments from the 'CUDA' backend: the program registered a "
+            "kernel for 'CPU' alone; register one for 'CUDA'"
+        )
+
+
+def casts_itself(operation: Any) -> bool:
+    """Whether a program registered how an operator casts in `torch.autocast("cuda")`."""
+    if not isinstance(operation, torch._ops.OpOverload):
+        return False
+    namespace, _, name = operation.name().partition("::")
+    return f"{namespace}/{name}/AutocastCUDA" in torch.library._impls
+
+
+def cast(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The results of such an operator in `torch.autocast("cuda")`."""
+    return operation.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA), *args, **kwargs)
+
+
 def _torchs_own() -> set[str]:
     """Kernels that torch itself registers from Python, for GPUs alone, in place of some of its C++ ones."""
     libraries = getattr(sys.modules.get("torch._native.registry"), "_aten_override_libs", {})

@@ -38,7 +38,9 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
         require_only_gpu(device)
         return storage if storage.device == CUDA else copied(gpu, storage)
 
+    clone = torch.UntypedStorage.clone
     yield "torch", "UntypedStorage.device", property(device)
+    yield "torch", "UntypedStorage.clone", lambda one: copied(gpu, one) if one.device == CUDA else clone(one)
     yield "torch", "UntypedStorage.to", moved
     yield "torch", "UntypedStorage.cuda", lambda storage, device=None, non_blocking=False: moved(storage, device=CUDA)
 

@@ -10,25 +10,37 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tilewright.frontends.torch.devices import CUDA, require_working
+from tilewright.frontends.torch.devices import CUDA, require_only_gpu, require_working
 from tilewright.simulate.device.gpu import Stream as GpuStream
 from tilewright.simulate.device.installed_gpu import current_gpu
 
 if TYPE_CHECKING:
     from tilewright.observe.profiling import Profiles
 
+#: The number of CUDA's devices among torch's kinds.
+_CUDA = 1
 
-class Stream:
-    """A stream, like `torch.cuda.Stream`; 0 is the default one."""
 
-    def __init__(self, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None, **_: Any) -> None:
+class Stream(torch.Stream):  # type: ignore[misc]
+    """A stream, like `torch.cuda.Stream`; 0 is the default one. Its number is its handle."""
+
+    def __new__(cls, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None, **_: Any) -> Stream:  # noqa: D102
+        require_only_gpu(device)
         if stream_ptr is None:
             gpu = current_gpu()
             stream_ptr = gpu.new_handle()
             gpu.streams[stream_ptr] = GpuStream()
-        self.cuda_stream = stream_ptr
-        self.device, self.priority = CUDA, priority
+        made: Stream = super().__new__(cls, stream_id=stream_ptr, device_index=0, device_type=_CUDA)
+        return made
+
+    def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+        self.priority = priority
         self._before: list[Any] = []  # the streams that were current when this one was entered
+
+    @property
+    def cuda_stream(self) -> int:
+        """The handle."""
+        return int(self.stream_id)
 
     def __enter__(self) -> Stream:
         """Make this stream current in the body of `with`."""
@@ -77,8 +89,11 @@ class Stream:
 class ExternalStream(Stream):
     """A stream that other code created, given by its handle."""
 
+    def __new__(cls, stream_ptr: int, device: Any = None, **_: Any) -> Stream:  # noqa: D102
+        return super().__new__(cls, device, stream_ptr=stream_ptr)
+
     def __init__(self, stream_ptr: int, device: Any = None, **_: Any) -> None:
-        super().__init__(device, stream_ptr=stream_ptr)
+        super().__init__(device)
 
 
 class Event:
@@ -87,7 +102,7 @@ class Event:
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self.timing = enable_timing
         self.recorded = False
-        self._number = current_gpu().new_handle()
+        self.device, self.cuda_event = CUDA, current_gpu().new_handle()
         self._launches = 0
         self._seen: Profiles | None = None
 
@@ -95,7 +110,7 @@ class Event:
         """Record it after the work so far."""
         self.recorded, gpu = True, current_gpu()
         if gpu.capturing is not None:
-            gpu.capturing.recorded(self._number, _handle(stream))
+            gpu.capturing.recorded(self.cuda_event, _handle(stream))
         if self.timing:
             from tilewright.frontends.benchmarks import observer_for_events
 
@@ -105,7 +120,7 @@ class Event:
         """Make a stream's later work wait for it."""
         gpu = current_gpu()
         if gpu.capturing is not None:
-            gpu.capturing.waits(_handle(stream), self._number)
+            gpu.capturing.waits(_handle(stream), self.cuda_event)
 
     def query(self) -> bool:
         """Whether all work before it is done."""
@@ -165,9 +180,9 @@ class Streams:
         """The default stream."""
         return Stream(stream_ptr=0)
 
-    def set(self, stream: Stream | None) -> None:
-        """Make a stream current."""
-        self._current.stream = stream
+    def set(self, stream: Any) -> None:
+        """Make a stream current; one of `torch.Stream`, which has no handle, is as good as any."""
+        self._current.stream = stream if stream is None or isinstance(stream, Stream) else Stream()
 
     @contextmanager
     def using(self, stream: Stream | None) -> Iterator[None]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tilewright.frontends.torch import operators
+from tilewright.frontends.torch import autocast, operators
 from tilewright.frontends.torch.captured import UNSET, captured
 from tilewright.frontends.torch.devices import (
     CUDA,
@@ -42,19 +41,14 @@ from tilewright.simulate.observer import ArgumentFact
 
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
 _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
-_HALVES = (torch.float16, torch.bfloat16)
-#: Functions that CUDA's autocast computes in float32. Source: PyTorch, "Autocast Op Reference".
-_IN_FLOAT32 = frozenset(
-    "__pow__ __rdiv__ __rpow__ __rtruediv__ acos asin binary_cross_entropy_with_logits cdist cosh "
-    "cosine_embedding_loss cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm "
-    "hinge_embedding_loss kl_div l1_loss layer_norm log log10 log1p log2 log_softmax margin_ranking_loss mse_loss "
-    "multi_margin_loss multilabel_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal "
-    "renorm rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss".split()
-)
+#: The operation whose second result, the lengths, stays on the host.
+_PACKS = "_pack_padded_sequence"
+#: Its inverse, which torch makes of operations that start with a tensor on the host.
+_PADS = "_pad_packed_sequence"
 #: Names of the functions of properties, which compute nothing.
 _PROPERTIES = ("__get__", "__set__")
-#: The function of `tensor.data = other`.
-_SET_DATA = torch.Tensor.data.__set__
+#: Attributes of a tensor that are not the program's.
+OWN_ATTRIBUTES = frozenset({"elements", "_is_param"})
 
 
 class DeviceTensor(torch.Tensor):  # type: ignore[misc]
@@ -146,16 +140,21 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
+        if not isinstance(self, torch.nn.Parameter):
+            copied: torch.Tensor = super().__deepcopy__(memo)
+            return copied
         if id(self) not in memo:
-            copy, grads = self.detach().clone(), self.requires_grad
-            is_parameter = isinstance(self, torch.nn.Parameter)
-            memo[id(self)] = torch.nn.Parameter(copy, grads) if is_parameter else copy.requires_grad_(grads)
+            memo[id(self)] = torch.nn.Parameter(self.detach().clone(), self.requires_grad)
         return memo[id(self)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes that a program gave it."""
+        return {name: value for name, value in vars(self).items() if name not in OWN_ATTRIBUTES}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Its elements and device, as torch pickles tensors of any GPU."""
         if isinstance(self, torch.nn.Parameter):
-            return torch._utils._rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
+            return torch.nn.Parameter.__reduce_ex__(self, protocol)
         _read_by_host(self)
         elements = self.elements.detach()
         if not elements.untyped_storage().nbytes():
@@ -182,21 +181,17 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     ) -> Any:
         """Reject mixed devices; then do what torch does."""
         kwargs = kwargs or {}
-        sets_data = function == _SET_DATA and isinstance(args[0], DeviceTensor)
-        if sets_data and not isinstance(args[1], DeviceTensor):
-            raise RuntimeError(
-                f"`data` of a tensor on {CUDA} must be a tensor on it (got one on the host); use `.cuda()`, or make "
-                "a new tensor"
-            )
         refuse_mixed(function, args, kwargs)
         to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
         with torch._C.DisableTorchFunctionSubclass():
             if torch.is_autocast_enabled("cuda") and function.__name__ not in _PROPERTIES:
-                found = _autocast(function, args, kwargs)
+                found = autocast.called(function, args, kwargs)
+            elif torch.is_autocast_enabled("cpu"):
+                found = autocast.plain(function, args, kwargs)
             else:
                 found = function(*args, **kwargs)
-        if sets_data:
-            args[0].elements = args[1].elements
+        if function.__name__ == _PADS:
+            return to_device(found[0]), found[1]
         return found.cpu() if to_host and isinstance(found, DeviceTensor) else found
 
     @classmethod
@@ -207,6 +202,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         kwargs, gpu = kwargs or {}, current_gpu()
         if operators.is_programs_own(operation):
             return operators.run(operation, args, kwargs)
+        operators.refuse_host_alone(operation)
         in_place = torch.Tag.inplace_view in operation.tags
         if gpu.capturing is not None and not (operation.is_view or (in_place and operation.name() != "aten::resize_")):
             return captured(gpu.capturing, operation, args, kwargs, _unset)
@@ -248,19 +244,9 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             known = given.get(id(one))
             return on_gpu(one, unset=unset) if known is None else known
 
+        if operation.overloadpacket.__name__ == _PACKS:
+            return on_device(results[0]), results[1]
         return with_tensors(on_device, results)
-
-
-def _autocast(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a function with the dtypes of `torch.autocast("cuda")`: products as the CPU's autocast makes them."""
-    if function.__name__ in _IN_FLOAT32:
-        args, kwargs = with_tensors(_widened, (tuple(args), kwargs))
-    with torch.autocast("cpu", torch.get_autocast_dtype("cuda")):
-        return function(*args, **kwargs)
-
-
-def _widened(one: Any) -> Any:
-    return one.float() if one.dtype in _HALVES else one
 
 
 #: Its name in torch's messages, as for tensors on any GPU.
@@ -449,10 +435,10 @@ def _elements(one: Any) -> Any:
 def _done(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """The CPU's result of an operation, in float32 if a GPU accumulates in float32 and the CPU does not."""
     again = _SUMMED_IN_FLOAT.get(operation.overloadpacket.__name__, 0)
-    halves = [one.dtype for one in tensors_of(args) if one.dtype in _HALVES] if again else []
+    halves = [one.dtype for one in tensors_of(args) if one.dtype in autocast.HALVES] if again else []
     if not halves:
         return _on_host(operation, args, kwargs)
-    made = operation(*with_tensors(_widened, args), **kwargs)
+    made = operation(*with_tensors(autocast.widened, args), **kwargs)
     return tuple(one.to(halves[0]) if at < again and one is not None else one for at, one in enumerate(made))
 
 
