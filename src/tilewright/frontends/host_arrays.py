@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.simulate.device.gpu import SimulatedGpu
-from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.observer import ArgumentFact
 from tilewright.simulate.state import GLOBAL_BASE
 
@@ -45,7 +44,7 @@ def read(gpu: SimulatedGpu, array: Array) -> Array:
     if array.size:
         fact = ArgumentFact("", array.dtype, array.shape, array.strides, address_of(gpu, array))
         for observer in gpu.observers:
-            observer.host_reads(fact, source_line())
+            observer.host_reads(fact, gpu.line())
     return array
 
 

@@ -35,6 +35,7 @@ def run_followed(
         raise NoProgramError(f"SCRIPT must be a CUDA program (got {path}, which is no file); name a file")
     library = process.library()
     device = SimulatedGpu(ThisProcess(), gpu, observers, seed, limits, process.shared_addresses())
+    device.line = str  # the program's lines are not known, and those of this process are not its
     try:
         with secure_files.working_folder() as folder:
             if path.suffix == ".cu":

@@ -93,7 +93,7 @@ class Runtime:
     def launcher(self, show: Callable[[str], None]) -> Launcher:
         """The launcher of kernels."""
         return Launcher(
-            self.gpu, DriverError, lambda error: DriverError(code_of(error), str(error)), show, lambda: "",
+            self.gpu, DriverError, lambda error: DriverError(code_of(error), str(error)), show,
             extents_code="cudaErrorInvalidConfiguration",
         )  # fmt: skip
 

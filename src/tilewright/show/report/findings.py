@@ -173,7 +173,7 @@ def _line(finding: Finding) -> Text:
     times += f", in {inner(finding)}" if inner(finding) else ""
     times += f", called at {calls(finding)}" if calls(finding) else ""
     return Text.assemble(
-        f"{path(finding.where)}: ",
+        f"{path(finding.where) or 'the program'}: ",
         (f"{finding.code} {finding.severity}", styles.SEVERITIES[finding.severity]),
         f": {path(finding.message)}{times}",
     )
@@ -184,7 +184,7 @@ def _of_cause(cause: Cause) -> Iterator[Block]:
     finding, style = cause.finding, styles.SEVERITIES[cause.finding.severity]
     code = codes()[finding.code]
     yield words((f"{finding.code} {finding.severity}", style), (f": {code.title}", styles.HEADING), hang=2)
-    yield words(("→ ", styles.NOTE_COLOUR), path(finding.where), f"  {_instances(finding)}", indent=2, hang=2)
+    yield words(("→ ", styles.NOTE_COLOUR), _placed(finding), indent=2, hang=2)
     yield from map(Line, _source(finding, style))
     label = styles.NOTE_COLOUR
     yield words(("found ", label), f"{path(finding.message)}.", indent=2, hang=6)
@@ -192,6 +192,11 @@ def _of_cause(cause: Cause) -> Iterator[Block]:
         yield words(("also  ", label), _line(other), indent=2, hang=6)
     yield words(("rule  ", label), code.rule, indent=2, hang=6)
     yield words(("do    ", label), finding.remedy, indent=2, hang=6)
+
+
+def _placed(finding: Finding) -> str:
+    """The line, as far as it is known, and what `_instances` says."""
+    return "  ".join(filter(None, (path(finding.where) or "in the program", _instances(finding))))
 
 
 def _instances(finding: Finding) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 from tilewright.simulate.device.contexts import PRIMARY, binding
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
 from tilewright.simulate.device.graphs import submit
-from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.pending_work import LEGACY, Task, UsedBytes
 
 #: Directions of a copy. Source: CUDA Runtime API, `cudaMemcpyKind`.
@@ -348,5 +347,5 @@ def _queued(gpu: SimulatedGpu, stream: Any, what: str, reads: tuple[int, int] | 
         (UsedBytes.whole(*one),) if one is not None and one[1] > 0 and _shared(gpu, one[0]) else ()
         for one in (reads, writes)
     )
-    task = Task(f"the {what}", "", source_line(), read, written) if read or written else None
+    task = Task(f"the {what}", "", gpu.line(), read, written) if read or written else None
     gpu.outstanding.queued(int(stream), task)

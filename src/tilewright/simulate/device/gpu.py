@@ -132,6 +132,7 @@ class SimulatedGpu:
         self.addresses = addresses or device_addresses()
         self.observers: tuple[Observer, ...] = ()
         self.started_by: object = None
+        self.line: Callable[[], str] = source_line  # the line of the program that calls; "" if none is known
         self.seed = seed
         self.limits = limits
         self.with_arrays: Any = None  # compiles a kernel by its name in PTX, with its local arrays in memory
@@ -198,7 +199,7 @@ class SimulatedGpu:
         return next(self.addresses.handles)
 
     def numbered(
-        self, kernel: str, line: Callable[[], str] = source_line, addresses: Iterable[int] = ()
+        self, kernel: str, line: Callable[[], str] | None = None, addresses: Iterable[int] = ()
     ) -> tuple[int, str]:
         """The number of a new launch, and the program's line that makes it; `addresses` are those of its arguments."""
         with self.lock:
@@ -206,7 +207,7 @@ class SimulatedGpu:
             self.launches += 1
             for address in addresses:
                 self.note_user(kernel, address)
-            return self.launches - 1, line()
+            return self.launches - 1, (line or self.line)()
 
     def note_user(self, kernel: str, address: int) -> bool:
         """Note that a kernel gets an address; False if it is in no allocation."""

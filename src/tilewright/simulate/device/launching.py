@@ -35,7 +35,6 @@ from tilewright.errors import (
 )
 from tilewright.simulate.device.gpu import STICKY, DriverError, SimulatedGpu
 from tilewright.simulate.device.graphs import submit
-from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.device.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.simulate.device.pending_work import Task, UsedBytes
 from tilewright.simulate.launch_request import Limits
@@ -122,7 +121,6 @@ class Launcher:
         refused: Callable[[str, str], Exception] | None = None,
         failed: Callable[[TilewrightError], Exception] | None = None,
         show: Callable[[str], None] | None = None,
-        line: Callable[[], str] = source_line,
         *,
         streams_known: bool = True,
         extents_code: str = "CUDA_ERROR_INVALID_VALUE",
@@ -131,7 +129,6 @@ class Launcher:
         self._refusal = refused or driver_error
         self._failure = failed or kernel_error
         self._show = show or _print
-        self._line = line
         self._streams_known = streams_known
         self._extents_code = extents_code
         self._noted = threading.local()
@@ -176,7 +173,7 @@ class Launcher:
             if stack_bytes := gpu.set_limits.get(_STACK_LIMIT, 0):
                 limits = limits.with_stack(stack_bytes)
             addresses = [(fact.given or (fact.address,))[0] for fact in facts]
-            index, line = gpu.numbered(program.name, self._line, addresses)
+            index, line = gpu.numbered(program.name, addresses=addresses)
             about = Launch(
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, line, index,
                 _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
