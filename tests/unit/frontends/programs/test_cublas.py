@@ -51,7 +51,7 @@ def test_check_judges_what_a_product_reads(tmp_path: Path) -> None:
     unset.write_text(source.replace("cublasSetMatrix(K, N, 4, b.data(), K, B, K);", ""))
     found = tilewright("check", str(unset))
     assert (found.returncode, "TW205" in found.stdout) == (1, True), found.stdout
-    assert "→ in the program\n" in found.stdout and "typer" not in found.stdout
+    assert "→ in the program  10 times\n" in found.stdout and "typer" not in found.stdout
 
 
 def test_a_program_of_several_files_is_compiled_with_the_compiler_s_words(tmp_path: Path) -> None:
