@@ -24,16 +24,16 @@ _SIGINT = int(signal.SIGINT)
 class DeferredSigint:
     """No interrupt is raised inside the block; what the handler of Ctrl-C raises is raised at its end. Keep it short.
 
-    The handler itself is called at once. On threads other than the main one, which get no interrupts, it does nothing.
+    The handler itself is called at once. On threads other than the main one, which get no interrupts, it does nothing,
+    and neither does one within another.
 
     >>> with DeferredSigint() as interrupt:
     ...     interrupt.came
     False
     """
 
-    def __init__(self) -> None:
-        self._error: BaseException | None = None
-        self._handler: Callable[[int, Any], Any] | None = None
+    _error: BaseException | None = None
+    _handler: Callable[[int, Any], Any] | None = None
 
     @property
     def came(self) -> bool:
@@ -43,7 +43,7 @@ class DeferredSigint:
     def __enter__(self) -> DeferredSigint:
         if threading.get_ident() == threading.main_thread().ident:
             handler = _SIGNAL.getsignal(_SIGINT)
-            if callable(handler):
+            if callable(handler) and getattr(handler, "__func__", None) is not DeferredSigint._hold:
                 self._handler = handler
                 _SIGNAL.signal(_SIGINT, self._hold)
         return self
@@ -58,8 +58,8 @@ class DeferredSigint:
     def __exit__(self, *_: object) -> None:
         if self._handler is not None:
             _SIGNAL.signal(_SIGINT, self._handler)
-        error, self._error = self._error, None
-        if error is not None:
+        if self._error is not None:
+            error, self._error = self._error, None
             raise error
 
 

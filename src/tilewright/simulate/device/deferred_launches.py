@@ -50,7 +50,7 @@ class LeftOut:
 
     def keeps(self, address: int) -> bool:
         """Whether a freed allocation must stay, because a launch may still read it."""
-        if self._needed[address]:
+        if self._needed.get(address):
             self._freed.add(address)
         return address in self._freed
 

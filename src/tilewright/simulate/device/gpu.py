@@ -68,25 +68,30 @@ class Event:
     captured: bool = False  #: Whether it was last recorded in a stream that was captured.
 
 
-class _Call:
-    """The body of a driver call; a class, because a generator takes several times as long."""
+class _Contexts(threading.local):
+    """Each thread's stack of contexts."""
 
-    __slots__ = ("_gpu", "_outer")
+    def __init__(self) -> None:
+        self.contexts: list[int] = []
+
+
+class _Call:
+    """The body of driver calls; a class, because a generator takes several times as long."""
+
+    __slots__ = ("_gpu",)
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
-        self._outer = False
 
     def __enter__(self) -> None:
-        gpu = self._gpu
-        gpu.lock.acquire()
-        self._outer, gpu._called = gpu._called, True
+        self._gpu.lock.acquire()
+        self._gpu._called += 1
 
     def __exit__(self, *_: object) -> None:
         gpu = self._gpu
         try:
-            gpu._called = self._outer
-            if gpu._given_up and not self._outer:
+            gpu._called -= 1
+            if gpu._given_up and not gpu._called:
                 gpu._free_given_up()
         finally:
             gpu.lock.release()
@@ -169,8 +174,9 @@ class SimulatedGpu:
         self._users: dict[int, set[str]] = {}  # for each allocation, the kernels that got it
         self._handles_from = self.new_handle()
         self._given_up: deque[int] = deque()  # addresses to free
-        self._called = False  # whether the thread that holds the lock may be using the lists of allocations
-        self._thread = threading.local()
+        self._called = 0  # how often the thread that holds the lock may be using the lists of allocations
+        self._call = _Call(self)
+        self._thread = _Contexts()
         self._callback_thread: ThreadPoolExecutor | None = None
 
     def __repr__(self) -> str:
@@ -264,9 +270,7 @@ class SimulatedGpu:
     @property
     def contexts(self) -> list[int]:
         """The current thread's stack of contexts."""
-        if not hasattr(self._thread, "contexts"):
-            self._thread.contexts = []
-        return self._thread.contexts  # type: ignore[no-any-return]
+        return self._thread.contexts
 
     def require_working(self) -> None:
         """Reject work after a launch that broke the device."""
@@ -285,7 +289,8 @@ class SimulatedGpu:
         self.require_context()
         if size_bytes <= 0:
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
-        self._free_given_up()
+        if self._given_up:
+            self._free_given_up()
         address = 0
         try:
             address = self.memory.allocate(size_bytes)
@@ -304,6 +309,15 @@ class SimulatedGpu:
 
         Python may collect an array at any point of any thread, so the check is a single, atomic step in Python.
         """
+        waits = self._called or self._given_up or self.observers or self.left_out
+        if not waits and self.lock.acquire(blocking=False):
+            try:
+                size_bytes = self.memory.spared(address)
+                if size_bytes is not None:
+                    self._forget(address, size_bytes)
+                    return
+            finally:
+                self.lock.release()
         if not self.memory.begins(address) or self._given_up.count(address):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         self._given_up.append(address)
@@ -316,33 +330,37 @@ class SimulatedGpu:
 
     def call(self) -> _Call:
         """Make a driver call in the body under the lock; no memory is freed before its end."""
-        return _Call(self)
+        return self._call
 
     def _free_given_up(self) -> None:
         """Free the memory in the queue, under the lock, and report it to observers."""
         if not self._given_up:
             return
-        outer, self._called = self._called, True
+        self._called += 1
         try:
-            with DeferredSigint():
+            # Without observers an interrupt leaves at most memory that nobody frees; the lock does nothing here.
+            with DeferredSigint() if self.observers or self.left_out else self.lock:
                 while self._given_up:
-                    self._free_now(self._given_up[0])
-                    self._given_up.popleft()
+                    self._free_now(self._given_up.popleft())
         finally:
-            self._called = outer
+            self._called -= 1
 
     def _free_now(self, address: int) -> None:
-        extent = self.memory.extent(address)
-        if extent is None or self.left_out.keeps(address):  # the context was reset, or a launch still needs it
-            return
-        self.memory.free(address)
+        if not self.memory.begins(address) or (self.left_out and self.left_out.keeps(address)):
+            return  # the context was reset, or a launch still needs it
+        size_bytes = self.memory.free(address)
+        self._forget(address, size_bytes)
+        for observer in self.observers:
+            observer.freed(address, size_bytes)
+        if self.left_out:
+            self._given_up.extend(self.left_out.freed(address))
+
+    def _forget(self, address: int, size_bytes: int) -> None:
+        """Forget what is known of memory that was freed."""
         self.host_visible.pop(address, None)
         self.pinned.pop(address, None)
-        self.outstanding.freed(*extent)
         self._users.pop(address, None)
-        for observer in self.observers:
-            observer.freed(*extent)
-        self._given_up.extend(self.left_out.freed(address))
+        self.outstanding.freed(address, size_bytes)
 
     def used(self, addresses: Iterable[int]) -> None:
         """Run launches that benchmarks left out, if the program uses addresses that they write."""

@@ -49,6 +49,7 @@ class Arena:
                 "pass `memory=Memory(capacity_bytes=...)` with less"
             ) from error
         self._anchor = ctypes.c_char.from_buffer(self._map)
+        self._bytes = memoryview(self._map).cast("B")
         self.address = ctypes.addressof(self._anchor) + SLACK_BYTES
 
     def close(self) -> None:
@@ -58,14 +59,19 @@ class Arena:
 
     def clear(self, offset: int, count: int) -> None:
         """Make bytes zero again; whole pages are released, not written."""
-        start, end = self.address + offset, self.address + offset + count
+        start = SLACK_BYTES + offset  # the mapping begins with a page
+        end = start + count
         first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
         if last <= first:
-            ctypes.memset(start, 0, count)
+            self._bytes[start:end] = bytes(count)
             return
-        ctypes.memset(start, 0, first - start)
-        pages.zero(first, last - first, shared=self.descriptor is not None)
-        ctypes.memset(last, 0, end - last)
+        self._bytes[start:first] = bytes(first - start)
+        pages.zero(self.address - SLACK_BYTES + first, last - first, shared=self.descriptor is not None)
+        self._bytes[last:end] = bytes(end - last)
+
+    def buffer_at(self, offset: int, count: int) -> memoryview:
+        """The bytes of :meth:`bytes_at` as a buffer."""
+        return self._bytes[SLACK_BYTES + offset : SLACK_BYTES + offset + count]
 
     def bytes_at(self, offset: int, count: int) -> npt.NDArray[np.uint8]:
         """A writable view of bytes; it keeps the arena alive."""
@@ -106,8 +112,10 @@ class Addresses:
 
     def takes_back(self, offset: int, size_bytes: int) -> bool:
         """Take the last bytes back, to be fresh again; False if they are not the last."""
+        if self.once:
+            return False
         with self._lock:
-            last = not self.once and offset + size_bytes == self.end
+            last = offset + size_bytes == self.end
             if last:
                 self.end = offset
             return last
@@ -126,6 +134,8 @@ class Addresses:
 ALIGNMENT_BYTES = 256
 #: Address space of a fresh memory; it uses host memory only where it is written.
 CAPACITY_BYTES = 16 << 30
+#: Freed allocations up to this size wait for one of the same size, which takes over their place in the lists.
+SPARE_BYTES = 64 << 10
 #: Bounds of a red zone, the unused bytes after an allocation, which has the allocation's size between them.
 RED_ZONE_MIN_BYTES, RED_ZONE_MAX_BYTES = 64 << 10, 64 << 20
 
@@ -151,7 +161,8 @@ class Allocations:
         self.lock = threading.RLock()  # Python may run a finalizer that frees memory while it is held
         self.modules: dict[str, int] = {}
         self._sizes: dict[int, tuple[int, int, int]] = {}  # offset -> bytes, with the red zone, with padding too
-        self._offsets: list[int] = []  # the offsets, sorted
+        self._offsets: list[int] = []  # the offsets, sorted; also those of spare memory
+        self._spare: dict[int, list[int]] = {}  # bytes with padding -> offsets of freed memory of that size
         self._holes: list[tuple[int, int]] = []  # offset and bytes of freed memory that may be reused, sorted
         self._quarantine: deque[tuple[int, int]] = deque()  # the same, not reusable yet, the oldest first
 
@@ -164,6 +175,9 @@ class Allocations:
     def used_bytes(self) -> int:
         """Bytes from GLOBAL_BASE to the end of the last allocation: the range that a kernel may access."""
         with self.lock:
+            if self._offsets and self._offsets[-1] not in self._sizes:
+                with DeferredSigint():
+                    self._end_spare()
             return self._offsets[-1] + self._sizes[self._offsets[-1]][1] if self._offsets else 0
 
     @property
@@ -190,14 +204,34 @@ class Allocations:
         LaunchError
             When the capacity is exceeded.
         """
-        wanted = self.red_zones if red_zone is None else red_zone
+        zone = red_zone_bytes(size_bytes) if (self.red_zones if red_zone is None else red_zone) else 0
+        found = self.reused(size_bytes, zone)
+        if found:
+            return found
         with DeferredSigint(), self.lock:  # an interrupt must not leave the lists half changed
-            return GLOBAL_BASE + self._place(size_bytes, red_zone_bytes(size_bytes) if wanted else 0)
+            return GLOBAL_BASE + self._place(size_bytes, zone)
+
+    def reused(self, size_bytes: int, zone: int = 0) -> int:
+        """The address of an allocation in spare memory; 0 if there is none of that size."""
+        taken = -(-(size_bytes + zone) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        with self.lock:
+            spare = self._spare.get(taken)
+            if not spare:
+                return 0
+            offset = spare[-1]  # Python is interrupted, and collects garbage, before or after these lines
+            del spare[-1]
+            self._sizes[offset] = size_bytes, size_bytes + zone, taken
+            self._taken += taken
+            self.peak_bytes = max(self.peak_bytes, self._taken)
+        return GLOBAL_BASE + offset
 
     def _place(self, size_bytes: int, zone: int) -> int:
         """The offset for `size_bytes` and a red zone after them."""
         taken = -(-(size_bytes + zone) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         offset = self._hole(taken)
+        if offset is None and sum(size * len(starts) for size, starts in tuple(self._spare.items())) >= taken:
+            self._end_spare()
+            offset = self._hole(taken)
         if offset is None:
             offset = self._fresh(taken, size_bytes + zone)
         if offset is None:
@@ -233,8 +267,8 @@ class Allocations:
         self._in_use = True
         return offset + lead
 
-    def free(self, address: int) -> None:
-        """Free an allocation; its bytes read as zero again.
+    def free(self, address: int) -> int:
+        """Free an allocation; its bytes read as zero again. Returns their number.
 
         Raises
         ------
@@ -242,18 +276,36 @@ class Allocations:
             The address is not that of an allocation.
         """
         offset = address - GLOBAL_BASE
+        size = self.spared(address)
+        if size is not None:
+            return size
         with DeferredSigint(), self.lock:
             if offset not in self._sizes:
                 raise ArgumentValueError(
                     f"`address` must be that of an allocation that is not yet freed (got {address:#x})"
                 )
-            _, _, taken = self._sizes.pop(offset)
+            size, _, taken = self._sizes.pop(offset)
             self._offsets.pop(bisect.bisect_left(self._offsets, offset))
             self._arena.clear(offset, min(taken, self._arena.size_bytes - offset))
             self._taken -= taken
             self._waiting += taken
             self._quarantine.append((offset, taken))
             self._end_quarantine(self.quarantine_bytes)
+            return size
+
+    def spared(self, address: int) -> int | None:
+        """Free a small allocation, which becomes spare, and return its bytes; None if it is not a small one."""
+        offset = address - GLOBAL_BASE
+        with self.lock:
+            size, _, taken = self._sizes.get(offset, (0, 0, 0))
+            if not 0 < taken <= SPARE_BYTES or self.quarantine_bytes:
+                return None
+            self._arena.clear(offset, min(taken, self._arena.size_bytes - offset))
+            spare = self._spare.setdefault(taken, [])
+            del self._sizes[offset]  # as above
+            self._taken -= taken
+            spare += (offset,)
+            return size
 
     def _end_quarantine(self, most_bytes: int) -> None:
         """Allow reuse of the oldest freed memory, so that at most `most_bytes` bytes wait."""
@@ -261,6 +313,14 @@ class Allocations:
             start, size = self._quarantine.popleft()
             self._waiting -= size
             self._reuse(start, size)
+
+    def _end_spare(self) -> None:
+        """Allow reuse of spare memory for allocations of any size."""
+        spare, self._spare = self._spare, {}
+        for size, starts in spare.items():
+            for start in starts:
+                self._offsets.pop(bisect.bisect_left(self._offsets, start))
+                self._reuse(start, size)
 
     def _reuse(self, start: int, size_bytes: int) -> None:
         """Make bytes a hole, merged with adjacent holes."""
@@ -278,6 +338,7 @@ class Allocations:
         """Retire all freed memory: this memory does not use its addresses again."""
         with self.lock:
             self._end_quarantine(0)
+            self._end_spare()
             self._addresses.retire(self._holes)
             self._holes = []
 
@@ -285,7 +346,8 @@ class Allocations:
         """Whether an address is in an allocation, or in one that was freed and not retired."""
         offset = address - GLOBAL_BASE
         with self.lock:
-            freed = itertools.chain(self._holes, self._quarantine)
+            spare = ((start, size) for size, starts in tuple(self._spare.items()) for start in starts)
+            freed = itertools.chain(self._holes, self._quarantine, spare)
             taken = ((start, size) for start, (_, _, size) in self._sizes.items())
             return any(start <= offset < start + size for start, size in itertools.chain(taken, freed))
 
@@ -295,25 +357,33 @@ class Allocations:
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """Address and bytes of the allocation that has an address; None if there is none."""
+        if not 0 <= address - GLOBAL_BASE < self._addresses.end:
+            return None
         with self.lock:
             index = bisect.bisect_right(self._offsets, address - GLOBAL_BASE) - 1
             if index < 0:
                 return None
             offset = self._offsets[index]
+            if offset not in self._sizes:
+                return None
             size = self._sizes[offset][0]
         return (GLOBAL_BASE + offset, size) if address - GLOBAL_BASE < offset + max(size, 1) else None
 
     def allocations(self) -> list[tuple[int, int]]:
         """Address and bytes of every allocation, in order."""
         with self.lock:
-            return [(GLOBAL_BASE + offset, self._sizes[offset][0]) for offset in self._offsets]
+            return [(GLOBAL_BASE + offset, self._sizes[offset][0]) for offset in sorted(self._sizes)]
 
     def clear(self, address: int, size_bytes: int) -> None:
         """Make bytes at a device address zero again, without using host memory."""
         self._arena.clear(address - GLOBAL_BASE, size_bytes)
 
-    def view(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
+    def buffer(self, address: int, size_bytes: int) -> memoryview:
         """The bytes at a device address."""
+        return self._arena.buffer_at(address - GLOBAL_BASE, size_bytes)
+
+    def view(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """The bytes at a device address, as an array, which takes five times as long to make."""
         return self._arena.bytes_at(address - GLOBAL_BASE, size_bytes)
 
     @contextlib.contextmanager

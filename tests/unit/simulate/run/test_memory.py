@@ -39,6 +39,18 @@ def test_neighbouring_holes_become_one() -> None:
     assert (memory.used_bytes, memory.allocated_bytes) == (0, 0)
 
 
+def test_small_freed_memory_is_no_allocation_until_it_is_taken_again() -> None:
+    memory = Memory(1 << 20)
+    first, second, last = (memory.allocate(100) for _ in range(3))
+    memory.view(second, 100)[:] = 7
+    memory.free(second)
+    assert memory.extent(second) is None and not memory.begins(second) and memory.has_given(second)
+    assert memory.spared(second) is None and memory.allocations() == [(first, 100), (last, 100)]
+    assert memory.reused(1000) == 0 and memory.reused(101) == second
+    assert memory.extent(second) == (second, 101) and not memory.view(second, 101).any()
+    assert memory.allocated_bytes == memory.peak_bytes == 3 * 256
+
+
 def test_random_traffic_keeps_allocations_apart() -> None:
     random = np.random.default_rng(3)
     memory = Memory(1 << 20)
