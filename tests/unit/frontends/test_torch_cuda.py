@@ -232,11 +232,51 @@ def test_a_program_s_operators_get_tensors_on_the_device(gpu: SimulatedGpu, name
 def test_operators_of_torch_that_a_program_replaces_for_gpus(gpu: SimulatedGpu) -> None:
     library = torch.library.Library("aten", "IMPL")
     try:
-        library.impl("trunc", lambda x: torch.full_like(x, 7), "CUDA")
-        assert torch.trunc(torch.ones(2, device="cuda")).tolist() == [7, 7]
-        assert torch.trunc(torch.ones(2)).tolist() == [1, 1]
+        for name in ("trunc", "abs"):
+            library.impl(name, lambda x: torch.full_like(x, 7), "CUDA")
+            call = getattr(torch, name)
+            assert call(torch.ones(2, device="cuda")).tolist() == [7, 7] and call(torch.ones(2)).tolist() == [1, 1]
     finally:
         library._destroy()
+
+
+def test_modes_and_transforms_see_operations_that_need_no_gradients(gpu: SimulatedGpu) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Mode(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(operation))
+            return operation(*args, **(kwargs or {}))
+
+    x, y = torch.ones(2, 2, device="cuda"), torch.ones(2, 2, device="cuda")
+    with Mode():
+        x + y, x @ y
+    assert seen == ["aten.add.Tensor", "aten.mm.default"]
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, y) * 3
+        assert torch.autograd.forward_ad.unpack_dual(dual).tangent.tolist() == [[3, 3]] * 2
+    weight = torch.ones(2, 2, device="cuda", requires_grad=True)
+    assert (x * weight).requires_grad and (x @ weight).requires_grad and not (x + y).requires_grad
+    with torch.no_grad():
+        assert not (x * weight).requires_grad
+    with torch.inference_mode():
+        assert (x + y).is_inference()
+    assert torch.add(x, y, alpha=2).tolist() == [[3, 3]] * 2 and torch.sum(x, dim=0, keepdim=True).shape == (1, 2)
+
+
+def test_results_have_the_strides_of_the_cpu_s(gpu: SimulatedGpu) -> None:
+    host = torch.arange(24.0).reshape(2, 3, 4)
+    for make in (
+        lambda x: x + 1, lambda x: x.transpose(0, 2) * 2, lambda x: x[:, :1].transpose(0, 1) + 0, lambda x: x.sum(),
+        lambda x: x.to(torch.bfloat16).mT.clone(), lambda x: x.to(torch.complex64) + 1j, lambda x: x[0, :0] + 1,
+        lambda x: torch.empty_like(x.permute(2, 0, 1)).copy_(x.permute(2, 0, 1)), lambda x: x > 5,
+    ):  # fmt: skip
+        found, wanted = make(host.cuda()), make(host)
+        assert (found.stride(), found.dtype, found.shape) == (wanted.stride(), wanted.dtype, wanted.shape)
+        assert torch.equal(found.cpu(), wanted)
+        assert found.untyped_storage().nbytes() == wanted.untyped_storage().nbytes()
 
 
 def test_kernels_that_torch_compiles_from_text(gpu: SimulatedGpu) -> None:

@@ -130,8 +130,14 @@ def _is_programs(function: Any) -> bool:
 
 
 #: Containers of arguments that are taken apart here. For all others torch's functions do it, in ten times as long.
-_PLAIN = (tuple, list)
-_LEAVES = frozenset((int, float, bool, str, type(None), torch.dtype, torch.device, torch.memory_format))
+PLAIN = (tuple, list)
+#: Types of arguments that have no tensors in them.
+LEAVES = frozenset(
+    {
+        *(int, float, bool, complex, str, slice, type(None), type(...), torch.Size, torch.Generator),
+        *(torch.dtype, torch.device, torch.layout, torch.memory_format),
+    }
+)
 
 
 def tensors_of(given: Any) -> list[torch.Tensor]:
@@ -139,9 +145,9 @@ def tensors_of(given: Any) -> list[torch.Tensor]:
     if isinstance(given, torch.Tensor):
         return [given]
     kind = type(given)
-    if kind in _LEAVES:
+    if kind in LEAVES:
         return []
-    parts = given if kind in _PLAIN else given.values() if kind is dict else None
+    parts = given if kind in PLAIN else given.values() if kind is dict else None
     if parts is None:
         return [one for one in _pytree.tree_leaves(given) if isinstance(one, torch.Tensor)]
     return [one for part in parts for one in tensors_of(part)]
@@ -152,9 +158,9 @@ def with_tensors(change: Callable[[torch.Tensor], Any], given: Any) -> Any:
     if isinstance(given, torch.Tensor):
         return change(given)
     kind = type(given)
-    if kind in _LEAVES:
+    if kind in LEAVES:
         return given
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return kind([with_tensors(change, one) for one in given])
     if kind is dict:
         return {name: with_tensors(change, one) for name, one in given.items()}

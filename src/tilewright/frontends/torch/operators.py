@@ -5,10 +5,14 @@ Source: PyTorch, "Custom Python Operators" and `torch.library`.
 
 from __future__ import annotations
 
+import functools
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from tilewright.frontends.torch.captured import UNSET
 
 #: Factories of `torch.ops.aten` that are kernels of ours, by name and overload. Other factories use these.
 FACTORIES = frozenset(
@@ -21,24 +25,55 @@ _KEYS = ("CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
 _ON_GPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
-def is_programs_own(operation: Any) -> bool:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of an operator before it is called."""
+
+    full_name: str
+    name: str  #: Without its namespace and overload.
+    kernels: frozenset[str]  #: The keys of kernels for a GPU that a program may register for it.
+    host_kernel: str  #: The key of one for the CPU; "" for torch's operators.
+    is_view: bool
+    in_place: bool  #: Whether it changes the layout of its first argument.
+    written: tuple[tuple[int, str], ...]  #: The place and the name of each argument that it changes.
+    unset: bool  #: Whether its results are uninitialised.
+    captured: bool  #: Whether a captured graph has it as a node.
+
+
+@functools.lru_cache(4096)
+def facts(operation: Any) -> Facts:
+    """The facts of an operator."""
+    (namespace, _, name), packet = operation.name().partition("::"), operation.overloadpacket.__name__
+    ours = namespace == "aten" and name in FACTORIES
+    in_place = torch.Tag.inplace_view in operation.tags
+    arguments = enumerate(operation._schema.arguments)
+    return Facts(
+        operation.name(),
+        packet,
+        frozenset(() if ours else (f"{namespace}/{name}/{key}" for key in _KEYS)),
+        "" if namespace in ("aten", "prims") else f"{namespace}/{name}/CPU",
+        operation.is_view,
+        in_place,
+        tuple((at, one.name) for at, one in arguments if one.alias_info is not None and one.alias_info.is_write),
+        packet in UNSET,
+        not (operation.is_view or (in_place and operation.name() != "aten::resize_")),
+    )
+
+
+def is_programs_own(known: Facts) -> bool:
     """Whether a program registered the kernel of an operator that runs for tensors on a GPU."""
-    namespace, _, name = operation.name().partition("::")
-    if namespace == "aten" and name in FACTORIES:
-        return False
-    found = [key for key in (f"{namespace}/{name}/{key}" for key in _KEYS) if key in torch.library._impls]
-    return bool(found) and not _torchs_own().issuperset(found)
+    found = torch.library._impls
+    return not known.kernels.isdisjoint(found) and not _torchs_own().issuperset(known.kernels & found)
 
 
-def refuse_host_alone(operation: Any) -> None:
+def refuse_host_alone(known: Facts) -> None:
     """Reject an operator whose only kernel of a program is for the CPU.
 
     Raises NotImplementedError, as torch does.
     """
-    namespace, _, name = operation.name().partition("::")
-    if f"{namespace}/{name}/CPU" in torch.library._impls and namespace not in ("aten", "prims"):
+    if known.host_kernel in torch.library._impls:
         raise NotImplementedError(
-            f"Could not run '{operation.name()}' with arguments from the 'CUDA' backend: the program registered a "
+            f"Could not run '{known.full_name}' with arguments from the 'CUDA' backend: the program registered a "
             "kernel for 'CPU' alone; register one for 'CUDA'"
         )
 

@@ -24,7 +24,7 @@ from tilewright.simulate.machine import Gpu
 from tilewright.simulate.run.whole_products import whole_product
 
 #: Matrix products of `torch.ops.aten`, with the number of operands that are added to the product.
-_PRODUCTS = MappingProxyType({"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1})
+PRODUCTS = MappingProxyType({"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1})
 _FORMATS = MappingProxyType({torch.float16: "f16", torch.bfloat16: "bf16"})
 #: Compute capability of the first GPUs with tensor cores.
 _OLDEST_CC = (7, 0)
@@ -43,7 +43,7 @@ class Product:
     def of(cls, operation: Any, args: Sequence[Any], kwargs: dict[str, Any], gpu: Gpu) -> Product | None:
         """The product for an operation; None if tensor cores do not compute it, or if it writes to a given tensor."""
         name = operation.overloadpacket.__name__
-        added = _PRODUCTS.get(name)
+        added = PRODUCTS.get(name)
         if added is None or operation._overloadname != "default" or gpu.compute_capability < _OLDEST_CC:
             return None
         operands = tuple(args[: added + 2])

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from tilewright.frontends.torch.devices import CUDA, MARK, marked, require_only_gpu
-from tilewright.frontends.torch.tensors import allocated
+from tilewright.frontends.torch.memory import allocated
 from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.gpu import SimulatedGpu
 

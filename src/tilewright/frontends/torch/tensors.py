@@ -8,19 +8,19 @@ Source: PyTorch, "Extending PyTorch", sections on `__torch_function__` and `__to
 
 from __future__ import annotations
 
-import ctypes
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 
-from tilewright.frontends.torch import autocast, operators
+from tilewright.frontends.torch import autocast, operators, shortcuts
 from tilewright.frontends.torch.captured import UNSET, captured
 from tilewright.frontends.torch.devices import (
     CUDA,
+    LEAVES,
+    PLAIN,
     is_traced,
     marked,
     refuse_mixed,
@@ -29,14 +29,11 @@ from tilewright.frontends.torch.devices import (
     tensors_of,
     with_tensors,
 )
-from tilewright.frontends.torch.products import Product
-from tilewright.simulate.device.allocations import cuMemHostAlloc
-from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
-from tilewright.simulate.device.graphs import free
-from tilewright.simulate.device.host_side import Device
+from tilewright.frontends.torch.memory import allocated, copied, extent_bytes
+from tilewright.frontends.torch.products import PRODUCTS, Product
+from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.installed_gpu import current_gpu, installed_gpu
 from tilewright.simulate.device.internal_code import source_line
-from tilewright.simulate.machine.sizes import size_text
 from tilewright.simulate.observer import ArgumentFact
 
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
@@ -45,8 +42,6 @@ _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_
 _PACKS = "_pack_padded_sequence"
 #: Its inverse, which torch makes of operations that start with a tensor on the host.
 _PADS = "_pad_packed_sequence"
-#: Names of the functions of properties, which compute nothing.
-_PROPERTIES = ("__get__", "__set__")
 #: Attributes of a tensor that are not the program's.
 OWN_ATTRIBUTES = frozenset({"elements", "_is_param"})
 
@@ -55,12 +50,6 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     """A tensor on the simulated GPU; `elements` is a CPU tensor that views its memory."""
 
     elements: torch.Tensor
-
-    @staticmethod
-    def __new__(cls, elements: torch.Tensor) -> DeviceTensor:  # noqa: D102
-        made: DeviceTensor = torch.Tensor._make_subclass(cls, elements, elements.requires_grad)
-        made.elements = elements
-        return made
 
     @property
     def device(self) -> torch.device:
@@ -180,17 +169,26 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         cls, function: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Reject mixed devices; then do what torch does."""
-        kwargs = kwargs or {}
-        refuse_mixed(function, args, kwargs)
+        kwargs, name = kwargs or {}, getattr(function, "__name__", "")
+        if name == "__get__":
+            with torch._C.DisableTorchFunctionSubclass():
+                return function(*args)
+        casts, on_host = torch.is_autocast_enabled("cuda"), torch.is_autocast_enabled("cpu")
+        if not (_all_there(args) and _all_there(kwargs.values())):
+            refuse_mixed(function, args, kwargs)
+        elif name in shortcuts.NAMES and not (casts or on_host):
+            made = _made(function, args, kwargs)
+            if made is not None:
+                return made
         to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
         with torch._C.DisableTorchFunctionSubclass():
-            if torch.is_autocast_enabled("cuda") and function.__name__ not in _PROPERTIES:
+            if casts and name != "__set__":
                 found = autocast.called(function, args, kwargs)
-            elif torch.is_autocast_enabled("cpu"):
+            elif on_host:
                 found = autocast.plain(function, args, kwargs)
             else:
                 found = function(*args, **kwargs)
-        if function.__name__ == _PADS:
+        if name == _PADS:
             return to_device(found[0]), found[1]
         return found.cpu() if to_host and isinstance(found, DeviceTensor) else found
 
@@ -199,54 +197,101 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         cls, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run an operation on the CPU, with its results on the device."""
-        kwargs, gpu = kwargs or {}, current_gpu()
-        if operators.is_programs_own(operation):
+        kwargs, gpu, known = kwargs or {}, current_gpu(), operators.facts(operation)
+        if operators.is_programs_own(known):
             return operators.run(operation, args, kwargs)
-        operators.refuse_host_alone(operation)
-        in_place = torch.Tag.inplace_view in operation.tags
-        if gpu.capturing is not None and not (operation.is_view or (in_place and operation.name() != "aten::resize_")):
+        operators.refuse_host_alone(known)
+        if known.captured and gpu.capturing is not None:
             return captured(gpu.capturing, operation, args, kwargs, _unset)
-        given = {id(one.elements): one for one in tensors_of((args, kwargs)) if isinstance(one, DeviceTensor)}
-        if kwargs.get("device") is not None and kwargs["device"].type != "meta":
-            require_only_gpu(kwargs["device"])
-            kwargs = {**kwargs, "device": torch.device("cpu")}
-        plain_args, plain_kwargs = with_tensors(_elements, (tuple(args), kwargs))
-        product = Product.of(operation, plain_args, plain_kwargs, gpu.record)
+        given: dict[int, DeviceTensor] = {}
+        plain_args, plain_kwargs = _elements(args, given), kwargs
+        if kwargs:
+            plain_kwargs = dict(zip(kwargs, _elements(kwargs.values(), given), strict=True))
+            if kwargs.get("device") is not None and kwargs["device"].type != "meta":
+                require_only_gpu(kwargs["device"])
+                plain_kwargs["device"] = torch.device("cpu")
+        product = Product.of(operation, plain_args, plain_kwargs, gpu.record) if known.name in PRODUCTS else None
         if product is not None and any(observer.leaves_out for observer in gpu.observers):
             return _left_out(gpu, product)
-        if not operation.is_view:
-            require_working(gpu)
-            gpu.used(one.data_ptr() for one in given.values())
+        if not known.is_view:
+            if gpu.broken:
+                require_working(gpu)
+            if gpu.left_out:
+                gpu.used(one.data_ptr() for one in given.values())
         if product is not None:
             return on_gpu(product.made(gpu.record))
-        written = list(_written(operation, args, kwargs))
-        gpu.changes(one.elements.data_ptr() for one in written)
-        try:
-            results = _done(operation, plain_args, plain_kwargs)
-        except RuntimeError as error:
-            if not written or "resize storage that is not resizable" not in str(error):
-                raise
-            for one in written:
-                one.elements = one.elements.clone()  # in memory of the host, which can grow
-                given[id(one.elements)] = one
-            again = with_tensors(_elements, (tuple(args), kwargs))  # kept: `given` has their numbers
-            results = _done(operation, *again)
-        for one in written:
-            _follow(one)
-            report_written(gpu, one.elements)
-        if in_place:
-            _lay_out_again(args[0])
-        unset = operation.overloadpacket.__name__ in UNSET
+        written = [one for at, name in known.written for one in _at(args, kwargs, at, name)]
+        if written:
+            results = _changed(gpu, operation, (args, kwargs), (plain_args, plain_kwargs), written, given)
+            if known.in_place:
+                _lay_out_again(args[0])
+        else:
+            results = _done(known.name, operation, plain_args, plain_kwargs)
 
         def on_device(one: Any) -> Any:
+            found = given.get(id(one))
+            if found is not None:
+                return found
             if isinstance(one, DeviceTensor) or one.is_meta:
                 return one
-            known = given.get(id(one))
-            return on_gpu(one, unset=unset) if known is None else known
+            return _seen(one) if known.is_view else on_gpu(one, unset=known.unset)
 
-        if operation.overloadpacket.__name__ == _PACKS:
+        if known.name == _PACKS:
             return on_device(results[0]), results[1]
         return with_tensors(on_device, results)
+
+
+def _at(args: Sequence[Any], kwargs: dict[str, Any], at: int, name: str) -> list[DeviceTensor]:
+    """The device tensors in an argument."""
+    one = args[at] if at < len(args) else kwargs.get(name)
+    return [one] if type(one) is DeviceTensor else [x for x in tensors_of(one) if isinstance(x, DeviceTensor)]
+
+
+def _changed(
+    gpu: SimulatedGpu,
+    operation: Any,
+    called: tuple[Sequence[Any], dict[str, Any]],
+    plain: tuple[Sequence[Any], dict[str, Any]],
+    written: Sequence[DeviceTensor],
+    given: dict[int, DeviceTensor],
+) -> Any:
+    """The CPU's results of an operation that changes tensors on the device."""
+    if gpu.left_out:
+        gpu.changes(one.elements.data_ptr() for one in written)
+    try:
+        results = _done(operators.facts(operation).name, operation, *plain)
+    except RuntimeError as error:
+        if "resize storage that is not resizable" not in str(error):
+            raise
+        for one in written:
+            one.elements = one.elements.clone()  # in memory of the host, which can grow
+            given[id(one.elements)] = one
+        results = _done(operators.facts(operation).name, operation, *with_tensors(_element, called))
+    for one in written:
+        _follow(one)
+        if gpu.observers:
+            report_written(gpu, one.elements)
+    return results
+
+
+def _made(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> DeviceTensor | None:
+    """The new tensor of a function, from the CPU's kernel at once; None if the dispatcher has more to do."""
+    gpu, kernels = current_gpu(), shortcuts.kernels(function)
+    if kernels is None or not kernels.isdisjoint(torch.library._impls) or "out" in kwargs:
+        return None
+    if gpu.broken or gpu.left_out.launches or gpu.graphs.captures or not shortcuts.is_plain():
+        return None
+    given: dict[int, DeviceTensor] = {}
+    plain = _elements(args, given)
+    named = dict(zip(kwargs, _elements(kwargs.values(), given), strict=True)) if kwargs else kwargs
+    if function.__name__ in shortcuts.PRODUCTS and any(one.dim() != 2 or one.dtype in autocast.HALVES for one in plain):
+        return None
+    with torch._C.DisableTorchFunctionSubclass():
+        if torch.is_grad_enabled():
+            for one in given.values():
+                if one.requires_grad:
+                    return None
+        return on_gpu(_on_host(function, plain, named))
 
 
 #: Its name in torch's messages, as for tensors on any GPU.
@@ -325,15 +370,15 @@ def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
         )
     gpu, storage = current_gpu(), tensor.untyped_storage()
     if storage.nbytes() and gpu.memory.extent(storage.data_ptr()) is None:
-        memory = allocated(gpu, storage.nbytes())
-        if not unset:
-            ctypes.memmove(memory.data_ptr(), storage.data_ptr(), storage.nbytes())
-            gpu.wrote(memory.data_ptr(), storage.nbytes())
-        with torch._C._DisableTorchDispatch(), torch.no_grad():
-            tensor = torch.empty(0, dtype=tensor.dtype, device="cpu").set_(
-                memory.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride()
-            )
-    return DeviceTensor(tensor)
+        tensor = copied(gpu, tensor, unset=unset)
+    return _seen(tensor)
+
+
+def _seen(elements: torch.Tensor) -> DeviceTensor:
+    """The device tensor of a view of simulated memory."""
+    made: DeviceTensor = torch.Tensor._make_subclass(DeviceTensor, elements, elements.requires_grad)
+    made.elements = elements
+    return made
 
 
 def _lay_out_again(tensor: DeviceTensor) -> None:
@@ -369,25 +414,6 @@ def _follow(tensor: DeviceTensor) -> None:
     _lay_out_again(tensor)
 
 
-def allocated(gpu: SimulatedGpu, size_bytes: int, *, pinned: bool = False) -> torch.Tensor:
-    """Bytes of simulated memory, freed when no tensor uses them any more."""
-    require_working(gpu)
-    with gpu.call():
-        Device(gpu).set_current()
-        try:
-            address = cuMemHostAlloc(gpu, size_bytes, 0) if pinned else gpu.allocate(size_bytes)
-        except DriverError as error:
-            memory = gpu.memory
-            free_bytes = memory.capacity_bytes - memory.allocated_bytes
-            raise torch.OutOfMemoryError(
-                f"CUDA out of memory. Tried to allocate {size_text(size_bytes)}. GPU 0 has a total capacity of "
-                f"{size_text(memory.capacity_bytes)} of which {size_text(free_bytes)} is free."
-            ) from error
-    block = (ctypes.c_uint8 * size_bytes).from_address(address)
-    weakref.finalize(block, free, gpu, address)
-    return torch.frombuffer(block, dtype=torch.uint8)
-
-
 def _left_out(gpu: SimulatedGpu, product: Product) -> DeviceTensor:
     """The result of a product that has not been computed yet."""
     with torch._C._DisableTorchDispatch(), torch.no_grad():
@@ -402,14 +428,6 @@ def report_written(gpu: SimulatedGpu, elements: torch.Tensor) -> None:
     size = extent_bytes(elements)
     if size:
         gpu.wrote(elements.data_ptr(), size)
-
-
-def extent_bytes(elements: torch.Tensor) -> int:
-    """Bytes from a tensor's first byte to the end of its last element."""
-    if not elements.numel():
-        return 0
-    steps = sum((extent - 1) * step for extent, step in zip(elements.size(), elements.stride(), strict=True))
-    return int((steps + 1) * elements.element_size())
 
 
 def fact(name: str, tensor: DeviceTensor) -> ArgumentFact:
@@ -428,13 +446,34 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
     return found
 
 
-def _elements(one: Any) -> Any:
+def _element(one: Any) -> Any:
     return one.elements if isinstance(one, DeviceTensor) else one
 
 
-def _done(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def _elements(arguments: Iterable[Any], given: dict[int, DeviceTensor]) -> list[Any]:
+    """Arguments with the elements of tensors on the device, which are added to `given` by the numbers of those."""
+
+    def element(one: Any) -> Any:
+        if isinstance(one, DeviceTensor):
+            given[id(one.elements)] = one
+            return one.elements
+        return one
+
+    return [one if type(one) in LEAVES else with_tensors(element, one) for one in arguments]
+
+
+def _all_there(given: Iterable[Any]) -> bool:
+    """Whether arguments have no tensors but those on the device, as far as that is quickly said."""
+    for one in given:
+        kind = type(one)
+        if kind is not DeviceTensor and kind not in LEAVES and not (kind in PLAIN and _all_there(one)):
+            return False
+    return True
+
+
+def _done(name: str, operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """The CPU's result of an operation, in float32 if a GPU accumulates in float32 and the CPU does not."""
-    again = _SUMMED_IN_FLOAT.get(operation.overloadpacket.__name__, 0)
+    again = _SUMMED_IN_FLOAT.get(name, 0)
     halves = [one.dtype for one in tensors_of(args) if one.dtype in autocast.HALVES] if again else []
     if not halves:
         return _on_host(operation, args, kwargs)
@@ -456,14 +495,6 @@ def _on_host(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         raise torch.OutOfMemoryError(
             f"CUDA out of memory. Tried to allocate {wanted} bytes, which the host of the simulated GPU does not have."
         ) from error
-
-
-def _written(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[DeviceTensor]:
-    """The device tensors that an operation changes, by its schema."""
-    for at, argument in enumerate(operation._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            one = args[at] if at < len(args) else kwargs.get(argument.name)
-            yield from (x for x in tensors_of(one) if isinstance(x, DeviceTensor))
 
 
 def factory(name: str) -> Callable[..., DeviceTensor]:

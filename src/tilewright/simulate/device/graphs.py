@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
 from tilewright.simulate.device.driver_errors import DriverError
-from tilewright.simulate.run.memory import Memory
 
 #: A node's work. It gets the stream that the graph is launched in.
 Work = Callable[[int], Any]
@@ -31,16 +30,6 @@ class HasGraphs(Protocol):
 
     def stream(self, handle: Any) -> Any:
         """A stream by its handle."""
-
-
-class HasMemory(Protocol):
-    """What :func:`free` needs of a `SimulatedGpu`."""
-
-    closed: bool
-    memory: Memory
-
-    def free(self, address: int) -> None:
-        """Free device memory."""
 
 
 @dataclass(eq=False)
@@ -356,12 +345,6 @@ def submit(gpu: HasGraphs, stream: int, work: Work, kind: str, child: Graph | No
 
 def _independent(streams: Mapping[int, Any], capture: Capture) -> bool:
     return all(streams[one].independent for one in capture.streams if one in streams)
-
-
-def free(gpu: HasMemory, address: int) -> None:
-    """Free memory of a GPU, if it still exists."""
-    if not gpu.closed and gpu.memory.extent(address):
-        gpu.free(address)
 
 
 def _found(known: dict[int, Graph], handle: int, what: str) -> Graph:
