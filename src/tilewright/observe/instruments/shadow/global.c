@@ -298,7 +298,8 @@ TW_INLINE static inline void judge_one_cell(const struct access *me, uint64_t ce
         report_as(me, TW_GLOBAL_LANES, seen, false, TW_LOCKSTEP);
     else if (!races && (kind = unordered_of(me, seen)) != 0)
         report_as(me, kind, seen, false, TW_UNORDERED);
-    else if (!races && seen && me->launch->has_read_only && ((seen ^ mine) >> TW_BLOCK_SHIFT || who_of(seen) != me->who))
+    else if (!races && seen && me->launch->has_read_only &&
+             ((seen ^ mine) >> TW_BLOCK_SHIFT || who_of(seen) != me->who))
         report(me, TW_GLOBAL_READ_ONLY, seen, false);  // if it was by such a load, a compiler may move that behind us
 }
 
