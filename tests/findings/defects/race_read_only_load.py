@@ -1,7 +1,7 @@
 """A running sum in global memory loads by `__ldg` what the step before has stored; barriers order all accesses.
 
 The cache of such loads is not coherent: it may hold the sums of an earlier step. The clean twins load plainly, or load
-by `__ldg` only what no thread has stored yet.
+by `__ldg` only what no other thread stores.
 """
 
 import numpy as np
@@ -25,11 +25,10 @@ __global__ void running_sums(int *x, int steps) {
 }
 """
 ONCE = r"""
-__global__ void sums_of_neighbours(int *x, int steps) {
+__global__ void sums_with_others(int *x, const int *y) {
     const int t = threadIdx.x;
-    const int own = __ldg(x + t), next = t + 1 < blockDim.x ? __ldg(x + t + 1) : 0;
-    __syncthreads();
-    x[t] = own + next;
+    const int own = __ldg(x + t), other = t + 1 < blockDim.x ? __ldg(y + t + 1) : 0;
+    x[t] = own + other;
 }
 """
 
@@ -42,13 +41,17 @@ def running(x, steps):
     return {0: np.cumsum(x)}
 
 
-def neighbours(x, steps):
-    return {0: x + np.append(x[1:], 0)}
+def two(rng):
+    return tuple(rng.integers(1, 99, 128).astype(np.int32) for _ in "xy")
+
+
+def with_others(x, y):
+    return {0: x + np.append(y[1:], 0)}
 
 
 READ_ONLY, PLAIN = (cuda_cpp(__file__, SOURCE, "running_sums", *options) for options in ((), ("-DPLAINLY",)))
 CASES = (
     Case("sums_read_only", READ_ONLY, 1, 128, arguments(128), defective=True),
     Case("sums_plain", PLAIN, 1, 128, arguments(128), running),
-    Case("sums_read_only_once", cuda_cpp(__file__, ONCE, "sums_of_neighbours"), 1, 128, arguments(0), neighbours),
+    Case("sums_of_two", cuda_cpp(__file__, ONCE, "sums_with_others"), 1, 128, two, with_others),
 )
