@@ -94,17 +94,15 @@ def _give(
 # -- algorithms ---------------------------------------------------------------------------------------------------
 
 
-def _heuristic(
-    gpu: SimulatedGpu, handle: int, desc: int, a: int, b: int, c: int, d: int, preference: int, requested: int,
-    results: int, returned: int,
-) -> None:  # fmt: skip
+def _heuristic(gpu: SimulatedGpu, handle: int, desc: int, *given: int) -> None:
     """Algorithms for a product: all do it in the same way, and the first is as good as the others."""
+    *layouts, preference, requested, results, returned = given
     handles.handle_of(gpu, handle)
     if requested <= 0 or not results or not returned:
         raise RefusedCall("INVALID_VALUE", f"there must be places for algorithms and their count (got {requested})")
     gpu.host.pack("i", returned, 0)
     wanted = held(gpu, "MatmulPreference", preference)
-    product = Product.planned(gpu, desc, a, b, c, d)
+    product = Product.planned(gpu, desc, *layouts)
     chosen = list(range(min(requested, _ALGORITHMS)))
     if wanted["SEARCH_MODE"]:
         chosen = [held(gpu, "MatmulAlgo", results)["ID"]]
@@ -115,23 +113,22 @@ def _heuristic(
     gpu.host.pack("i", returned, len(chosen))
 
 
-def _check(gpu: SimulatedGpu, handle: int, desc: int, a: int, b: int, c: int, d: int, algo: int, result: int) -> None:
+def _check(gpu: SimulatedGpu, handle: int, desc: int, *given: int) -> None:
     """Whether an algorithm can do a product; its fields of a result but for the algorithm."""
+    *layouts, algo, result = given
     handles.handle_of(gpu, handle)
     held(gpu, "MatmulAlgo", algo)
     if not result:
         raise RefusedCall("INVALID_VALUE", "`result` must be an address (got 0)")
-    product = Product.planned(gpu, desc, a, b, c, d)
+    product = Product.planned(gpu, desc, *layouts)
     gpu.host.pack(_RESULT, result + _ALGO_BYTES, 0, 0, product.waves, 0, 0, 0, 0)
 
 
-def _ids(
-    gpu: SimulatedGpu, handle: int, compute: int, scale: int, a: int, b: int, c: int, d: int, requested: int,
-    ids: int, returned: int,
-) -> None:  # fmt: skip
-    """The numbers of algorithms for types."""
+def _ids(gpu: SimulatedGpu, handle: int, *given: int) -> None:
+    """The numbers of algorithms for types: of the sums, of the numbers, and of A, B, C and D."""
+    *types, requested, ids, returned = given
     handles.handle_of(gpu, handle)
-    types_of(compute, scale, a, b, c, d)
+    types_of(*types)
     if requested <= 0 or not ids or not returned:
         raise RefusedCall("INVALID_VALUE", f"there must be places for numbers and their count (got {requested})")
     count = min(requested, _ALGORITHMS)
@@ -139,14 +136,13 @@ def _ids(
     gpu.host.pack("i", returned, count)
 
 
-def _init_algo(
-    gpu: SimulatedGpu, handle: int, compute: int, scale: int, a: int, b: int, c: int, d: int, number: int, algo: int
-) -> None:
-    """An algorithm by its number."""
+def _init_algo(gpu: SimulatedGpu, handle: int, *given: int) -> None:
+    """An algorithm for types by its number."""
+    *types, number, algo = given
     handles.handle_of(gpu, handle)
     if not algo or number not in range(_ALGORITHMS):
         raise RefusedCall("INVALID_VALUE", f"`algoId` must be from 0 to {_ALGORITHMS - 1} (got {number})")
-    types_of(compute, scale, a, b, c, d)
+    types_of(*types)
     gpu.host.write(algo, ALGO.packed({"ID": number}))
 
 

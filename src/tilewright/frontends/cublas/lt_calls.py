@@ -234,11 +234,14 @@ IN_PROGRAM: Mapping[str, str] = MappingProxyType(
 #: What is added to a product, by the name after `CUBLASLT_EPILOGUE_`.
 EPILOGUES: Mapping[str, int] = MappingProxyType(
     {
-        "DEFAULT": 1, "RELU": 2, "RELU_AUX": 130, "BIAS": 4, "RELU_BIAS": 6, "RELU_AUX_BIAS": 134, "DRELU": 136,
-        "DRELU_BGRAD": 152, "GELU": 32, "GELU_AUX": 160, "GELU_BIAS": 36, "GELU_AUX_BIAS": 164, "DGELU": 192,
-        "DGELU_BGRAD": 208, "BGRADA": 256, "BGRADB": 512,
+        name: int(value)
+        for name, value in re.findall(
+            r"(\w+)=(\d+)",
+            "DEFAULT=1 RELU=2 RELU_AUX=130 BIAS=4 RELU_BIAS=6 RELU_AUX_BIAS=134 DRELU=136 DRELU_BGRAD=152 GELU=32 "
+            "GELU_AUX=160 GELU_BIAS=36 GELU_AUX_BIAS=164 DGELU=192 DGELU_BGRAD=208 BGRADA=256 BGRADB=512",
+        )
     }
-)  # fmt: skip
+)
 _SHAPES = (
     "1x1x1 2x1x1 4x1x1 1x2x1 2x2x1 4x2x1 1x4x1 2x4x1 4x4x1 8x1x1 1x8x1 8x2x1 2x8x1 16x1x1 1x16x1 3x1x1 5x1x1 6x1x1 "
     "7x1x1 9x1x1 10x1x1 11x1x1 12x1x1 13x1x1 14x1x1 15x1x1 3x2x1 5x2x1 6x2x1 7x2x1 1x3x1 2x3x1 3x3x1 4x3x1 5x3x1 "
@@ -279,7 +282,8 @@ ENUMERATIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "cublasLtMatmulTile_t": _numbered("CUBLASLT_MATMUL_TILE", ["UNDEFINED", *_tiles()]),
         "cublasLtMatmulStages_t": _numbered("CUBLASLT_MATMUL_STAGES", ["UNDEFINED", *_STAGES]),
         "cublasLtClusterShape_t": {
-            "CUBLASLT_CLUSTER_SHAPE_AUTO": 0, **_numbered("CUBLASLT_CLUSTER_SHAPE", _SHAPES, 2),
+            "CUBLASLT_CLUSTER_SHAPE_AUTO": 0,
+            **_numbered("CUBLASLT_CLUSTER_SHAPE", _SHAPES, 2),
         },
         "cublasLtMatmulInnerShape_t": _numbered(
             "CUBLASLT_MATMUL_INNER_SHAPE", "UNDEFINED MMA884 MMA1684 MMA1688 MMA16816".split()
@@ -307,7 +311,8 @@ ENUMERATIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         },
         "cublasLtEpilogue_t": {f"CUBLASLT_EPILOGUE_{name}": value for name, value in EPILOGUES.items()},
         "cublasLtMatmulSearch_t": {
-            "CUBLASLT_SEARCH_BEST_FIT": 0, "CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID": 1,
+            "CUBLASLT_SEARCH_BEST_FIT": 0,
+            "CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID": 1,
             **{f"CUBLASLT_SEARCH_RESERVED_{at:02}": at for at in range(2, 10)},
         },
         **{
@@ -316,7 +321,7 @@ ENUMERATIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         },
         "cublasLtMatmulAlgoCapAttributes_t": _of_attributes("CUBLASLT_ALGO_CAP_", CAPABILITIES),
     }
-)  # fmt: skip
+)
 #: Bits that say how an algorithm computes: from the lowest of each group on.
 FLAGS: Mapping[str, tuple[int, str]] = MappingProxyType(
     {

@@ -155,11 +155,9 @@ class _Term:
         return cls(one, operation, address, number_at(gpu, np.dtype(element(kind).numpy), mode == 1, number))
 
 
-def LtMatrixTransform(
-    gpu: SimulatedGpu, handle: int, desc: int, alpha: int, a: int, adesc: int, beta: int, b: int, bdesc: int, c: int,
-    cdesc: int, stream: int,
-) -> None:  # fmt: skip
+def LtMatrixTransform(gpu: SimulatedGpu, handle: int, desc: int, *values: int) -> None:
     """C = alpha op(A) + beta op(B), also in another order, or of other types. A matrix without a layout is left out."""
+    alpha, a, adesc, beta, b, bdesc, c, cdesc, stream = values
     handles.handle_of(gpu, handle)
     settings = held(gpu, "MatrixTransformDesc", desc)
     target = Matrix.of(gpu, "C", cdesc)

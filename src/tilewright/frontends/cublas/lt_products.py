@@ -251,11 +251,9 @@ class Product:
         return found
 
 
-def LtMatmul(
-    gpu: SimulatedGpu, handle: int, desc: int, alpha: int, a: int, adesc: int, b: int, bdesc: int, beta: int, c: int,
-    cdesc: int, d: int, ddesc: int, algo: int, workspace: int, workspace_bytes: int, stream: int,
-) -> None:  # fmt: skip
-    """D = epilogue(alpha op(A) op(B) + beta C)."""
+def LtMatmul(gpu: SimulatedGpu, handle: int, desc: int, *given: int) -> None:
+    """D = epilogue(alpha op(A) op(B) + beta C); the workspace is not used."""
+    alpha, a, adesc, b, bdesc, beta, c, cdesc, d, ddesc, algo, _, _, stream = given
     handles.handle_of(gpu, handle)
     product = Product.planned(gpu, desc, adesc, bdesc, cdesc, ddesc)
     if algo:
