@@ -9,9 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -19,7 +17,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.frontends.cublas import answers, calls, header, lt_calls
+from tilewright.frontends.cublas import answers, calls, lt_calls
 from tilewright.frontends.cublas.operands import RefusedCall
 from tilewright.frontends.host_arrays import array_at, write
 from tilewright.simulate.device.contexts import PRIMARY
@@ -802,30 +800,6 @@ def test_check_finds_an_unset_bias() -> None:
         drawn.bias[:] = np.nan
         assert drawn.perform(Library(gpu))[0] == "SUCCESS"
         assert [one.code for one in gpu.findings] == ["TW205"]
-
-
-def test_the_enumerations_are_the_vendor_s() -> None:
-    """The package of cuBLAS brings the vendor's header."""
-    found = list(Path(sys.prefix).rglob("cublasLt.h"))
-    if not found:
-        pytest.skip("no header of the vendor's here")
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", found[0].read_text(), flags=re.DOTALL)
-    for body, name in re.findall(r"typedef enum \{(.*?)\} (\w+);", text, flags=re.DOTALL):
-        values: dict[str, int] = {}
-        number = -1
-        for one in filter(None, (one.strip() for one in body.split(","))):
-            word, _, value = one.partition("=")
-            known = {**header.ENUMERATIONS["cublasPointerMode_t"], **values}
-            number = eval(value, {}, known) if value else number + 1
-            values[word.strip()] = number
-        assert lt_calls.ENUMERATIONS[name] == values, name
-    for words, name in re.findall(r"uint64_t data\[(\d+)\];\s*\} cublasLt(\w+?)(?:Opaque)?_t;", text):
-        assert lt_calls.DESCRIPTORS.get(name, lt_calls.ALGO).words == int(words), name
-    declared = set(re.findall(r"CUBLASWINAPI (cublasLt\w+)", text))
-    ours = set(re.findall(r"(cublasLt\w+)\(", header.text("cublasLt.h")))
-    assert declared <= ours
-    for name, value in re.findall(r"(CUBLASLT_NUMERICAL_IMPL_FLAGS_\w+) \((\w+ << \d+)\)", text):
-        assert f"#define {name} ({eval(value.replace('ull', '')):#x}ull)\n" in header.text("cublasLt.h"), name
 
 
 def test_descriptors_fit_their_structures() -> None:

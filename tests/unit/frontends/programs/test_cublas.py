@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,24 +120,3 @@ def test_the_headers_are_what_the_tables_make(name: str) -> None:
 
 def test_every_function_has_an_implementation() -> None:
     assert all(one.statements or callable(answers.answer_of(one)) for one in calls.functions())
-
-
-def test_declarations_are_the_vendor_s() -> None:
-    """Torch's wheel for CUDA brings the vendor's headers."""
-    found = [*Path(sys.prefix).rglob("cublas_api.h"), *Path(sys.prefix).rglob("cublasLt.h")]
-    if not found:
-        pytest.skip("no headers of the vendor's here")
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", "".join(map(Path.read_text, found)), flags=re.DOTALL)
-    declared = {
-        name: [_plain(one) for one in parameters.split(",") if one.strip() not in ("", "void")]
-        for name, parameters in re.findall(r"cublasStatus_t\s+CUBLASWINAPI\s+(\w+)\s*\(([^()]*)\)\s*;", text)
-    }
-    for function in calls.functions():
-        assert [type_.replace(" ", "") for type_, _ in function.parameters] == declared[function.name], function.name
-
-
-def _plain(parameter: str) -> str:
-    """The type of a parameter without spaces; an array is a pointer."""
-    pointer = "*" if "[" in parameter else ""
-    type_ = re.sub(r"\w+\s*(\[\w*\])?\s*$", "", parameter.strip()).replace(" ", "")
-    return type_.replace("cudaDataType_t", "cudaDataType") + pointer
