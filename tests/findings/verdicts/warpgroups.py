@@ -9,6 +9,13 @@ SOURCE = r"""
 #include "products.cuh"
 #include "mbarriers.cuh"
 
+// One thread starts to fill the tile, and counts the bytes at an mbarrier.
+#define FILL                                                                                                           \
+    do {                                                                                                               \
+        ARRIVE_AND_EXPECT(&full, 2048);                                                                                \
+        LOAD_BULK(tile, x, 2048, &full);                                                                               \
+    } while (0)
+
 enum Release { BEHIND, BEFORE, ONE_LATE };  // the wait for the products; or the wait leaves the youngest group
 
 __device__ void awaited(Release release) {
@@ -24,10 +31,7 @@ __global__ void refilled(float *out, const unsigned short *x, int filling) {
     const int t = threadIdx.x;
     if (t == 0) INIT(&full, 1);
     __syncthreads();
-    if (t == filling) {
-        ARRIVE_AND_EXPECT(&full, 2048);
-        LOAD_BULK(tile, x, 2048, &full);
-    }
+    if (t == filling) FILL;
     float d[4] = {};
     for (int step = 0; step < 4; ++step) {
         AWAIT(&full, step & 1);
@@ -35,10 +39,7 @@ __global__ void refilled(float *out, const unsigned short *x, int filling) {
         MULTIPLY(d, at(tile));
         COMMIT;
         if (release != BEFORE) awaited(release);
-        if (t == filling && step < 3) {
-            ARRIVE_AND_EXPECT(&full, 2048);
-            LOAD_BULK(tile, x, 2048, &full);
-        }
+        if (t == filling && step < 3) FILL;
         if (release != BEHIND) WAIT(0);
     }
     out[t] = d[0];
@@ -58,8 +59,7 @@ __global__ void released(float *out, const unsigned short *x, int thread, int ar
     if (t >= consumers) {
         for (int step = 0; t == consumers && step < 4; ++step) {
             if (step > 0) AWAIT(&free, step - 1 & 1);
-            ARRIVE_AND_EXPECT(&full, 2048);
-            LOAD_BULK(tile, x, 2048, &full);
+            FILL;
         }
         return;
     }
