@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch._dynamo import device_interface, eval_frame, trace_rules
 from torch._dynamo.variables import builder
+from torch.utils import _triton
 
 from tilewright.frontends.torch.device_guard import own_guard
 from tilewright.frontends.torch.tensors import DeviceTensor
@@ -58,7 +59,7 @@ _METHODS = ("to", "cuda", "type_as", "pin_memory", "is_pinned")
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Trace compiled functions in the body of `with`, for this GPU alone."""
     with own_guard() as known:
-        reason = "" if known else "torch compiled for the host before the GPU was in place; put it in place first"
+        reason = "" if known else "the class by which this torch finds the devices of CUDA was not found"
         reason = reason if torch.backends.cuda.is_built() else "this torch is built for the CPU alone"
         with _eagerly(gpu, reason) if reason else _traced():
             yield
@@ -87,6 +88,13 @@ def _forget() -> None:
     torch._dynamo.reset_code_caches()
     trace_rules.clear_lru_cache()
     device_interface.caching_worker_device_properties.clear()
+    clear_caches(vars(_triton).values())
+
+
+def clear_caches(functions: Iterable[Any]) -> None:
+    """Empty the caches of those functions that have one."""
+    for one in functions:
+        getattr(getattr(one, "__func__", one), "cache_clear", lambda: None)()
 
 
 def _rows() -> Iterator[Row]:

@@ -1,14 +1,18 @@
 """The object by which torch's C++ finds the devices of CUDA, which autograd asks for streams.
 
 A trace with fake tensors on a host without a GPU puts a stand-in in its place for the rest of the process, and autograd
-does not work with that. While a simulated GPU is in place the object is torch's own, if it was seen before.
+does not work with that. While a simulated GPU is in place the object is one of torch's own class. torch does not export
+that class, so its table of virtual functions is found in the memory of torch's library, by the name of the class.
 
-Source: PyTorch, `c10/core/impl/DeviceGuardImplInterface.h`.
+Source: PyTorch, `c10/core/impl/DeviceGuardImplInterface.h`, `c10/cuda/impl/CUDAGuardImpl.h`: the class has no data.
+Itanium C++ ABI, 2.5.2 (virtual table layout) and 2.9.4 (type information).
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,30 +24,14 @@ from tilewright.ground.native.memo import memo
 
 #: An array of pointers by the device's type, and CUDA's type.
 _OBJECTS, _CUDA = "_ZN3c104impl26device_guard_impl_registryE", 1
-#: The library that has the code of torch's own object.
-_LIBRARY = "libc10_cuda.so"
-
-
-class _Symbol(ctypes.Structure):
-    """What `dladdr` finds: the file that an address is in."""
-
-    _fields_ = (
-        ("file", ctypes.c_char_p),
-        ("base", ctypes.c_void_p),
-        ("name", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-    )
-
-
-@memo
-def _seen() -> list[int]:
-    """The address of torch's own object, once it was seen."""
-    return []
+#: The class of torch's own object, and the library that has its code.
+_CLASS, _LIBRARY = b"N3c104cuda4impl13CUDAGuardImplE\0", "libc10_cuda.so"
+_POINTER = struct.Struct("@P")
 
 
 @contextmanager
 def own_guard() -> Iterator[bool]:
-    """Put torch's own object in place in the body, and say whether it is known.
+    """Put an object of torch's own class in place in the body, and say whether there is one.
 
     True if the release has no such array.
     """
@@ -51,13 +39,11 @@ def own_guard() -> Iterator[bool]:
     if objects is None:
         yield True
         return
-    before, seen = objects[_CUDA], _seen()
-    if not seen and before and _is_own(before):
-        seen.append(before)
-    if seen:
-        objects[_CUDA] = seen[0]
+    before, own = objects[_CUDA], _own()
+    if own is not None:
+        objects[_CUDA] = ctypes.addressof(own)
     try:
-        yield bool(seen)
+        yield own is not None
     finally:
         objects[_CUDA] = before
 
@@ -70,8 +56,31 @@ def _objects() -> Any:
         return None
 
 
-def _is_own(address: int) -> bool:
-    """Whether an object's functions are in torch's library for CUDA."""
-    table, found = ctypes.c_void_p.from_address(address).value, _Symbol()
-    ctypes.CDLL(None).dladdr(ctypes.c_void_p(table), ctypes.byref(found))
-    return Path((found.file or b"").decode()).name == _LIBRARY
+@memo
+def _own() -> ctypes.c_void_p | None:
+    """An object without data: the address of its class's virtual functions."""
+    parts = list(_memory(_LIBRARY))
+    tables = [
+        table + _POINTER.size
+        for name in _places(parts, _CLASS)
+        for of_name in _places(parts, _POINTER.pack(name))
+        for table in _places(parts, _POINTER.pack(of_name - _POINTER.size))
+    ]
+    return ctypes.c_void_p(tables[0]) if len(tables) == 1 else None
+
+
+def _memory(library: str) -> Iterator[tuple[int, bytes]]:
+    """The readable parts of a loaded library: their addresses and bytes."""
+    own = Path("/proc/self")
+    with (own / "maps").open(encoding="utf-8") as maps, (own / "mem").open("rb", buffering=0) as memory:
+        for line in maps:
+            if found := re.match(rf"(\w+)-(\w+) r.*/{re.escape(library)}$", line):
+                start, end = (int(part, 16) for part in found.groups())
+                memory.seek(start)
+                yield start, memory.read(end - start)
+
+
+def _places(parts: list[tuple[int, bytes]], sought: bytes) -> Iterator[int]:
+    """The addresses at which bytes stand."""
+    for start, found in parts:
+        yield from (start + place.start() for place in re.finditer(re.escape(sought), found))

@@ -26,10 +26,9 @@ from torch._inductor import async_compile, codecache, compile_fx, config, utils
 from torch._inductor.codegen.cuda import cuda_env
 from torch._inductor.runtime import benchmarking, hints
 from torch._inductor.virtualized import V
-from torch.utils import _triton
 
 from tilewright.frontends.benchmarks import do_bench
-from tilewright.frontends.torch.compiling import say, say_eager
+from tilewright.frontends.torch.compiling import clear_caches, say, say_eager
 from tilewright.frontends.torch.tensors import DeviceTensor, on_gpu
 from tilewright.ground.native.replaced_names import Row, replaced
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -42,7 +41,7 @@ _SETTINGS: Mapping[str, Any] = MappingProxyType({
     "autotune_remote_cache": False,
 })  # fmt: skip
 #: What keeps properties of the GPU, or kernels that are loaded in it.
-_KEEPERS = (utils, _triton, cuda_env, hints.DeviceProperties, codecache.CacheBase)
+_KEEPERS = (utils, cuda_env, hints.DeviceProperties, codecache.CacheBase)
 _LOADED = (codecache.PyCodeCache, async_compile.CompiledTritonKernels)
 
 
@@ -60,8 +59,7 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
 
 def _forget() -> None:
     """Drop the generated modules, and what is known of another GPU."""
-    for one in (*_LOADED, *(value for keeper in _KEEPERS for value in vars(keeper).values())):
-        getattr(getattr(one, "__func__", one), "cache_clear", lambda: None)()
+    clear_caches((*_LOADED, *(value for keeper in _KEEPERS for value in vars(keeper).values())))
 
 
 def _rows(gpu: SimulatedGpu) -> Iterator[Row]:
