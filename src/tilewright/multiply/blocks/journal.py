@@ -74,6 +74,8 @@ class Journal:
     @staticmethod
     def tile_of(path: Path) -> tuple[int, int] | None:
         """The rows and columns of the journal's tiles; None if there is no journal."""
+        if not path.is_file():  # opening a pipe waits for a writer
+            return None
         try:
             with path.open("rb") as file:
                 first = _value(file.readline()) or {}
@@ -113,6 +115,11 @@ def _locked(path: Path) -> Iterator[None]:
     Another process may remove or replace the file before it is locked. So after locking, the path must still name the
     locked file; otherwise the next attempt opens the new one.
     """
+    if path.exists() and not path.is_file():
+        raise ArgumentValueError(
+            f"{path}: the journal of an unfinished product must be a file (got another kind); remove it, or name "
+            "another output"
+        )
     for _ in range(_ATTEMPTS):
         with disk.writing(str(path), 0, path.parent):
             file = path.open("ab")

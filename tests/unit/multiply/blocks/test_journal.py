@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -146,3 +148,12 @@ def test_the_tile_of_an_unfinished_product(tmp_path: Path) -> None:
     assert Journal.tile_of(path) is None
     started(path, tile=(3, 4))
     assert Journal.tile_of(path) == (3, 4)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "journal"
+    make(path)
+    assert Journal.tile_of(path) is None
+    with pytest.raises(ArgumentValueError, match="must be a file"), Journal.opened(path, {"tile": [1, 1]}):
+        pass
