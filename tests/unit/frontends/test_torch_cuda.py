@@ -464,6 +464,32 @@ def test_reads_of_unwritten_memory_are_found() -> None:
         assert [finding.code for finding in gpu.findings] == ["TW205"]
 
 
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("x.sum()", True),
+        ("x + 1", True),
+        ("torch.allclose(x, torch.zeros_like(x))", True),
+        ("x[0, 0].item()", True),
+        ("x.add_(1)", True),
+        ("x @ torch.ones_like(x)", True),
+        ("x.requires_grad_().exp()", True),  # by the dispatcher, as gradients are recorded
+        ("x[1:].fill_(2); x.mean()", True),
+        ("x[1:].fill_(2); x[1:].mean()", False),
+        ("x.zero_().sum()", False),
+        ("x.normal_(); x += 1", False),
+        ("torch.mm(torch.ones(4, 4, device='cuda'), torch.ones(4, 4, device='cuda'), out=x); x.sum()", False),
+        ("torch.where(torch.ones(4, 4, device='cuda') > 0, 0.0, x).sum()", False),
+        ("x.clone(), torch.cat([x, x]), torch.full_like(x, True), x.new_zeros(2), x.t().shape", False),
+        ("x.copy_(torch.ones(4, 4)); x.sum()", False),
+    ],
+)
+def test_operations_that_compute_with_unwritten_elements_are_found(code: str, found: bool) -> None:
+    with tw.simulated_gpu(check=True) as gpu:
+        exec(code, {"torch": torch, "x": torch.empty(4, 4, device="cuda")})
+        assert {finding.code for finding in gpu.findings} == ({"TW205"} if found else set())
+
+
 def test_sums_of_halves_are_as_exact_as_a_gpus(gpu: SimulatedGpu) -> None:
     given = torch.randn((1151, 64), dtype=torch.float16, device="cuda")
     weight, bias = (torch.ones(64, dtype=torch.float16, device="cuda", requires_grad=True) for _ in range(2))

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tilewright.frontends.torch.captured import UNSET
+from tilewright.frontends.torch.reads import are_read, is_updated
 
 #: Factories of `torch.ops.aten` that are kernels of ours, by name and overload. Other factories use these.
 FACTORIES = frozenset(
@@ -38,6 +39,8 @@ class Facts:
     written: tuple[tuple[int, str], ...]  #: The place and the name of each argument that it changes.
     unset: bool  #: Whether its results are uninitialised.
     captured: bool  #: Whether a captured graph has it as a node.
+    reads: bool  #: Whether it computes with the elements of its arguments,
+    updates: bool  #: and of those that it changes.
 
 
 @functools.lru_cache(4096)
@@ -57,6 +60,8 @@ def facts(operation: Any) -> Facts:
         tuple((at, one.name) for at, one in arguments if one.alias_info is not None and one.alias_info.is_write),
         packet in UNSET,
         not (operation.is_view or (in_place and operation.name() != "aten::resize_")),
+        namespace == "aten" and not operation.is_view and are_read(packet),
+        is_updated(packet),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tilewright.frontends.torch import autocast, operators, shortcuts
+from tilewright.frontends.torch import autocast, operators, reads, shortcuts
 from tilewright.frontends.torch.captured import UNSET, captured
 from tilewright.frontends.torch.devices import (
     CUDA,
@@ -33,7 +33,6 @@ from tilewright.frontends.torch.memory import allocated, copied, extent_bytes
 from tilewright.frontends.torch.products import PRODUCTS, Product
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.installed_gpu import current_gpu, installed_gpu
-from tilewright.simulate.device.internal_code import source_line
 from tilewright.simulate.observer import ArgumentFact
 
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
@@ -218,9 +217,12 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
                 require_working(gpu)
             if gpu.left_out:
                 gpu.used(one.data_ptr() for one in given.values())
+        written = [one for at, name in known.written for one in _at(args, kwargs, at, name)]
+        if gpu.observers and known.reads:
+            kept = () if known.updates else set(map(id, written))
+            reads.report(gpu, (fact("", one) for one in given.values() if id(one) not in kept))
         if product is not None:
             return on_gpu(product.made(gpu.record))
-        written = [one for at, name in known.written for one in _at(args, kwargs, at, name)]
         if written:
             results = _changed(gpu, operation, (args, kwargs), (plain_args, plain_kwargs), written, given)
             if known.in_place:
@@ -291,6 +293,8 @@ def _made(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> DeviceT
             for one in given.values():
                 if one.requires_grad:
                     return None
+        if gpu.observers and reads.are_read(function.__name__):
+            reads.report(gpu, (fact("", one) for one in given.values()))
         return on_gpu(_on_host(function, plain, named))
 
 
@@ -303,8 +307,7 @@ def _read_by_host(tensor: DeviceTensor) -> None:
     gpu = current_gpu()
     require_working(gpu)
     gpu.used([tensor.data_ptr()])
-    for observer in gpu.observers:
-        observer.host_reads(fact("", tensor), source_line())
+    reads.report(gpu, [fact("", tensor)])
 
 
 class _ToHost(torch.autograd.Function):  # type: ignore[misc]
