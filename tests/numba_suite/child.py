@@ -79,6 +79,10 @@ class Journal:
             self.write(self.name(report.nodeid), report.outcome, _brief(report))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
+        if not SIMULATOR:
+            from tilewright.simulate.device.installed_gpu import current_gpu
+
+            current_gpu().broken = ""  # a test whose launch failed does not fail the tests after it
         self.write(self.name(nodeid), "begun")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -111,4 +111,7 @@ def _library() -> Any:
             found = self._ptx_cache.get(self._ensure_cc(cc))
             return found or self._kernel.compiled()._codelibrary.get_asm_strs(cc)
 
+        def get_lto_ptx(self, cc: Any = None) -> Any:
+            return self._kernel.compiled()._codelibrary.get_lto_ptx(cc)
+
     return KeptLibrary

@@ -226,8 +226,9 @@ def _array(value: Any) -> Iterator[str]:
 
 
 def _of_known(value: Any) -> bool:
-    """Whether a known package defines a function or class."""
-    return str(getattr(value, "__module__", None) or "").split(".")[0] in _KNOWN
+    """Whether a known package defines a function or class; its tests extend it as a program does."""
+    room, *inside = str(getattr(value, "__module__", None) or "").split(".")
+    return room in _KNOWN and "tests" not in inside
 
 
 def _is_known(value: Any) -> bool:
@@ -250,7 +251,7 @@ def _own() -> dict[int, int]:
 
 def _extended() -> bool:
     """Whether somebody added to what Numba's compiler knows."""
-    own, numba = _own(), str(Path(sys.modules["numba"].__file__ or "").parent)
+    own, numba = _own(), f"{Path(sys.modules['numba'].__file__ or '').parent}{os.sep}"
     for name, module in list(sys.modules.items()):
         if name.startswith("numba."):
             for registry in filter(None, map(vars(module).get, _REGISTRIES)):

@@ -94,6 +94,14 @@ def test_what_only_the_compiler_knows_is_compiled_when_asked_for(
         assert x.tolist() == [3] * 4 and compiled == ["scale", "scale"]
 
 
+def test_a_kept_kernel_has_its_ptx_of_link_time_optimisation(compiled: list[str]) -> None:
+    with tw.simulated_gpu():
+        launched(lto=True)
+        _, kept = launched(lto=True)
+        assert compiled == ["scale"]
+        assert ".entry" in kept.inspect_lto_ptx((9, 0, "a"))
+
+
 def test_a_kept_kernel_is_one_of_numba_s_when_pickled() -> None:
     with tw.simulated_gpu():
         _, first = launched()

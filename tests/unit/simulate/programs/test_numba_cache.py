@@ -156,27 +156,24 @@ def test_kernels_with_types_of_others_are_compiled_each_time(kernel_of: Callable
     assert times(kernel_of(), kernel_of(), types=(Own("own"),)) == 2
 
 
-def test_a_compiler_that_somebody_extended_keeps_nothing(kernel_of: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("module", ["extras", "numba_extras", "numba.cuda.tests.test_extras"])
+def test_a_compiler_that_somebody_extended_keeps_nothing(kernel_of: Callable[..., Any], module: str) -> None:
     from numba.cuda.typing.templates import builtin_registry
 
     if numba_cache._extended.__name__ != "_extended":
         pytest.skip("another test of this process has extended Numba for good")
     kernel, before = kernel_of(), {name: list(each) for name, each in vars(builtin_registry).items()}
     assert times(kernel, kernel) == 1
+    root = Path(cuda.__file__).parents[2] if module.startswith("numba.cuda") else Path(numba.__file__).parents[1]
+    file = root.joinpath(*module.split(".")).with_suffix(".py")
+    inside: dict[str, Any] = {"__name__": module}
+    exec(compile("def given(x): ...\ndef implementation(x): return lambda x: x", file, "exec"), inside)
     try:
-
-        @extending.overload(math_function)
-        def implementation(x: Any) -> Any:
-            return lambda x: x
-
+        extending.overload(inside["given"])(inside["implementation"])
         assert times(kernel, kernel) == 2
     finally:
         for name, each in before.items():
             getattr(builtin_registry, name)[:] = each
-
-
-def math_function(x: Any) -> Any:
-    """For an overload."""
 
 
 def test_a_compilation_that_warns_warns_each_time(kernel_of: Callable[..., Any]) -> None:
