@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,14 +69,16 @@ class Crew:
         offsets = dict.fromkeys(op.place & _OFFSETS for op in watched.operations if op.place != NOWHERE)
         places = [rank << RANK_SHIFT | offset for rank in range(blocks) for offset in offsets]
         numbers = {place: number for number, place in enumerate(places)}
-        walked: dict[tuple[tuple[int, int], ...], walk.Path] = {}
+        acting = [[one.ptx_line for one in code[first:end] if _acts(one)] for first, end in ways.blocks]
+        walked: dict[Hashable, walk.Path] = {}
         paths = []
         for role in roles:
-            key = tuple(sorted(role.executed.items()))
+            turns = {line: tuple(done[0].turn for done in all_done) for line, all_done in role.operations.items()}
+            executed = {line: float(times) for line, times in role.executed.items()}
+            key = tuple(sorted(executed.items())), tuple(sorted(turns.items()))
             if key not in walked:
-                executed = {line: float(times) for line, times in key}
                 found = flow.frequencies(code, ways, executed, ptx, deadline)
-                walked[key] = walk.walk(ways, found, {}, deadline)
+                walked[key] = walk.walk(ways, found, {}, deadline, turns=walk.Turns(ways, acting, turns))
             paths.append(walked[key])
         operations = tuple(_operations(code, path, role, numbers) for path, role in zip(paths, roles, strict=True))
         of_warp = {warp: number for number, role in enumerate(roles) for warp in role.warps}
@@ -145,6 +147,11 @@ def has_roles(ptx: str) -> bool:
     return any((form := table().find(name)) is not None and form.row.kind == "await" for name in names)
 
 
+def _acts(one: Instruction) -> bool:
+    """Whether an instruction is for an mbarrier, a bulk copy, or an order to tensor memory."""
+    return bool(opcodes.row(one.name).operation)
+
+
 def _operations(
     code: Sequence[Instruction], path: walk.Path, role: Role, numbers: Mapping[int, int]
 ) -> npt.NDArray[np.uint32]:
@@ -152,7 +159,7 @@ def _operations(
 
     A predicated instruction does nothing if the machine saw its line act only after later waits.
     """
-    may = np.array([bool(opcodes.row(one.name).operation) for one in code])
+    may = np.array([_acts(one) for one in code])
     left = {line: list(reversed(done)) for line, done in role.operations.items()}
     nothing = (Operation(Op.OTHER, NOWHERE, 0, 0),)
     waited, found = 0, []

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import CompileError
+from tilewright.ground.dominance import post_dominators
 from tilewright.observe.prediction.deadline import Deadline
 from tilewright.observe.prediction.flow import END, NONE, Graph
 
@@ -66,6 +67,44 @@ class _Loop:
         self.owed = each - self.left if most is None else 0.0
 
 
+class Turns:
+    """When a warp does its operations on mbarriers, which decides branches to them."""
+
+    def __init__(self, ways: Graph, blocks: Sequence[Sequence[int]], turns: Mapping[int, Sequence[int]]) -> None:
+        """`blocks` are the lines of the operations in each block, `turns` the numbers of each line's, in order."""
+        self._blocks = blocks
+        self._ahead = [self._first(ways, block) for block in range(len(blocks))]
+        self._left = {line: list(reversed(numbers)) for line, numbers in turns.items()}
+        self._done = 0
+
+    def passes(self, block: int) -> None:
+        """The warp executes a block: it does what has its turn, whatever the order of machine instructions."""
+        lines = list(self._blocks[block])
+        while due := [line for line in lines if self._next(line) == self._done]:
+            lines.remove(due[0])
+            self._left[due[0]].pop()
+            self._done += 1
+
+    def among(self, blocks: Sequence[int]) -> list[int]:
+        """The places of the blocks into which the warp may go now: those in their turn, or else those not too early."""
+        nexts = [[self._next(line) for line in self._ahead[block]] if block != END else [] for block in blocks]
+        due = [n for n, turns in enumerate(nexts) if self._done in turns]
+        return due or [n for n, turns in enumerate(nexts) if not turns] or list(range(len(blocks)))
+
+    def _first(self, ways: Graph, block: int) -> Sequence[int]:
+        """The lines of the first block with operations to which the only way from a block leads."""
+        for _ in self._blocks:
+            out = ways.out(block)
+            if self._blocks[block] or len(out) != 1 or ways.edges[out[0]][1] == END:
+                break
+            block = ways.edges[out[0]][1]
+        return self._blocks[block]
+
+    def _next(self, line: int) -> int:
+        left = self._left.get(line)
+        return left[-1] if left else -1
+
+
 def paths(ways: Graph, flow: npt.NDArray[np.float64], deadline: Deadline) -> Paths:
     """The path of a warp, from how often it takes each edge.
 
@@ -111,9 +150,16 @@ def _visits(ways: Graph, flow: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 
 
 def walk(
-    ways: Graph, flow: npt.NDArray[np.float64], kept: Mapping[int, int], deadline: Deadline, most: int = _MOST
+    ways: Graph,
+    flow: npt.NDArray[np.float64],
+    kept: Mapping[int, int],
+    deadline: Deadline,
+    most: int = _MOST,
+    turns: Turns | None = None,
 ) -> Path:
     """The numbers of the instructions that a warp executes, in order; `kept` limits the iterations of some loops.
+
+    Branches go in proportion to the flow, but where `turns` decides.
 
     Raises CompileError: there are more than `most`, or the flow leads nowhere.
     """
@@ -146,6 +192,9 @@ def walk(
                 f"a predicted kernel must continue after each instruction (got number {end - 1}, which leads nowhere); "
                 "leave it out of the kernel"
             )
+        if turns is not None:
+            turns.passes(block)
+            edges = [edges[n] for n in turns.among([ways.edges[edge][1] for edge in edges])]
         edge = max(edges, key=lambda n: flow[n] * seen[block] / max(visits[block], NONE) - taken[n])
         if block in ways.calls:
             callers.append(ways.calls[block])
@@ -156,14 +205,25 @@ def walk(
 
 
 def _loops(ways: Graph, flow: npt.NDArray[np.float64]) -> Iterator[_Loop]:
-    visits = _visits(ways, flow)
+    visits, dominators = _visits(ways, flow), _dominators(ways, flow)
     last: dict[int, int] = {}
     for number, (source, target) in enumerate(ways.edges):
-        if target != END and target <= source and flow[number] > NONE and source not in ways.callees:
+        if target == END or target > source or flow[number] <= NONE or source in ways.callees:
+            continue
+        if dominators[source] >> target & 1:  # or else the assembler put a part of the way at the end of the code
             last[target] = max(last.get(target, source), source)
     for head, end in last.items():
         outside = (n for n in ways.into(head) if not head <= ways.edges[n][0] <= end)
         yield _Loop(head, end, sum(flow[n] for n in outside) + (head == 0), float(visits[head]))
+
+
+def _dominators(ways: Graph, flow: npt.NDArray[np.float64]) -> list[int]:
+    """For each block, a bit set of the blocks on every way to it that the warp takes."""
+    before: list[list[int]] = [[] for _ in ways.blocks]
+    for number, (source, target) in enumerate(ways.edges):
+        if target not in (0, END) and flow[number] > NONE:
+            before[target].append(source)
+    return post_dominators(before)
 
 
 def _open(ways: Graph, loops: Mapping[int, _Loop], block: int, edges: Sequence[int]) -> Sequence[int]:

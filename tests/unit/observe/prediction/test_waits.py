@@ -158,3 +158,56 @@ def test_a_sample_that_is_counted_outlives_the_launchs_limit() -> None:
         launched(LaunchRequest(program, 4096, 256, (x, np.int32(4096)), limits=limits), (seen,))
     assert [one.sample is not None for one in seen.counted] == [True]
     assert seen.predicted(seen.counted[0]).seconds > 0
+
+
+#: A warp fills two buffers in turns, and another reads them; WAIT is how the first waits until one is empty.
+HANDED_ON = r"""
+typedef unsigned long long u64;
+__device__ unsigned at(u64 *room) { return (unsigned)__cvta_generic_to_shared(room); }
+__device__ void arrive(u64 *room)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at(room)) : "memory");
+}
+__device__ void wait(u64 *room, int parity)
+{
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again; }"
+                 ::"r"(at(room)), "r"(parity) : "memory");
+}
+extern "C" __global__ void handed_on(const float *x, float *y, int tiles)
+{
+    __shared__ float tile[2][32];
+    __shared__ u64 full[2], empty[2];
+    const int lane = threadIdx.x % 32;
+    if (threadIdx.x == 0)
+        for (u64 *room : {full, full + 1, empty, empty + 1})
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(at(room)) : "memory");
+    __syncthreads();
+    if (threadIdx.x < 32) {
+#pragma unroll UNROLLED
+        for (int k = 0; k < tiles; k++) {
+            WAIT;
+            tile[k % 2][lane] = x[k * 32 + lane];
+            arrive(full + k % 2);
+        }
+    } else {
+        float sum = 0;
+#pragma unroll UNROLLED
+        for (int k = 0; k < tiles; k++) {
+            wait(full + k % 2, k / 2 & 1);
+            sum += tile[k % 2][lane];
+            arrive(empty + k % 2);
+        }
+        y[lane] = sum;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("unrolled", [1, 2])
+def test_a_wait_that_the_first_turns_of_a_loop_lack_comes_in_its_turn(unrolled: int) -> None:
+    clocks = []
+    for wait in ("wait(empty + k % 2, (k / 2 & 1) ^ 1)", "if (k >= 2) wait(empty + k % 2, (k / 2 - 1) & 1)"):
+        text = HANDED_ON.replace("WAIT", wait).replace("UNROLLED", str(unrolled))
+        arguments = np.ones(32 * 16, np.float32), np.zeros(32, np.float32), np.int32(16)
+        clocks.append(tw.predict(Program.from_cuda(text, "handed_on", (9, 0)), 1, 64, arguments, gpu="h100").clocks)
+    assert 0.9 < clocks[1] / clocks[0] < 1.15, clocks
