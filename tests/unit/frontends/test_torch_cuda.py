@@ -482,11 +482,18 @@ def test_reads_of_unwritten_memory_are_found() -> None:
         ("torch.where(torch.ones(4, 4, device='cuda') > 0, 0.0, x).sum()", False),
         ("x.clone(), torch.cat([x, x]), torch.full_like(x, True), x.new_zeros(2), x.t().shape", False),
         ("x.copy_(torch.ones(4, 4)); x.sum()", False),
+        ("y.copy_(x); y[:] = x; y.index_put_((torch.arange(4, device='cuda'),), x); y.masked_fill_(y > 0, 2)", False),
+        ("torch.addmm(x, y, y, beta=0), x.addmm_(y, y, beta=0), torch.baddbmm(x, y[None], y[None], beta=0)", False),
+        ("torch.addmm(x, y, y)", True),
+        ("torch.addmm(y, x, y, beta=0)", True),
+        ("x[:0].sum(), x[:, :0] + 1", False),
+        ("x.view(-1)[::3] + 1", True),
+        ("torch.empty((), device='cuda') + 1", True),
     ],
 )
 def test_operations_that_compute_with_unwritten_elements_are_found(code: str, found: bool) -> None:
     with tw.simulated_gpu(check=True) as gpu:
-        exec(code, {"torch": torch, "x": torch.empty(4, 4, device="cuda")})
+        exec(code, {"torch": torch, "x": torch.empty(4, 4, device="cuda"), "y": torch.ones(4, 4, device="cuda")})
         assert {finding.code for finding in gpu.findings} == ({"TW205"} if found else set())
 
 

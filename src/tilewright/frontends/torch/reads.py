@@ -11,29 +11,28 @@ if TYPE_CHECKING:
     from tilewright.simulate.device.gpu import SimulatedGpu
     from tilewright.simulate.observer import ArgumentFact
 
-#: Operations that move elements or choose among them, without computing with them.
+#: Operations that move elements or choose among them, without computing with them; others end in one of `_ENDS`. In
+#: place, with `_` at the end, they write their first argument without reading it.
 _MOVES = frozenset(
-    "_copy_from _copy_from_and_resize _pin_memory _to_copy block_diag cat clone constant_pad_nd contiguous copy "
-    "diag_embed diagonal_scatter embedding expand_copy flip gather index index_copy index_put index_select "
-    "lift_fresh lift_fresh_copy masked_fill masked_scatter masked_select narrow_copy permute_copy put repeat "
-    "repeat_interleave roll rot90 scatter select_backward select_scatter slice_backward slice_scatter split_copy "
-    "split_with_sizes_copy stack take tril triu unfold_copy view_copy where".split()
+    "_copy_from _copy_from_and_resize _index_put_impl _pin_memory block_diag cat clone constant_pad_nd contiguous copy "
+    "diag_embed embedding flip gather index index_fill index_put index_select lift_fresh masked_fill masked_select put "
+    "repeat repeat_interleave roll rot90 scatter select_backward slice_backward stack take tril triu where".split()
 )
-#: Operations that write their first argument without reading it; others that end in `_` read it.
+_ENDS = ("_copy", "_like", "_scatter")
+#: Others that do so in place: they fill it, or change what it is a tensor of.
 _FILLS = frozenset(
-    "_foreach_copy_ _foreach_zero_ _index_put_impl_ bernoulli_ cauchy_ copy_ exponential_ fill_ fill_diagonal_ "
-    "geometric_ index_copy_ index_fill_ index_put_ log_normal_ masked_fill_ masked_scatter_ normal_ put_ random_ "
-    "resize_ resize_as_ scatter_ set_ tril_ triu_ uniform_ zero_".split()
+    "_foreach_zero bernoulli cauchy exponential fill fill_diagonal geometric log_normal normal random resize "
+    "resize_as set uniform zero".split()
 )
 
 
 def are_read(name: str) -> bool:
     """Whether an operation computes with the elements of its arguments.
 
-    >>> are_read("sum"), are_read("clone"), are_read("zeros_like"), are_read("new_empty")
-    (True, False, False, False)
+    >>> are_read("sum"), are_read("clone"), are_read("copy_"), are_read("zeros_like"), are_read("new_empty")
+    (True, False, False, False, False)
     """
-    return not (name in _MOVES or name.endswith("_like") or name.startswith(("new_", "empty")))
+    return not (_moves(name.removesuffix("_")) or name.startswith(("new_", "empty")))
 
 
 def is_updated(name: str) -> bool:
@@ -42,7 +41,12 @@ def is_updated(name: str) -> bool:
     >>> is_updated("add_"), is_updated("zero_"), is_updated("mm")
     (True, False, False)
     """
-    return name.endswith("_") and name not in _FILLS
+    stem = name.removesuffix("_")
+    return stem != name and not _moves(stem) and stem not in _FILLS
+
+
+def _moves(stem: str) -> bool:
+    return stem in _MOVES or stem.endswith(_ENDS)
 
 
 def report(gpu: SimulatedGpu, facts: Iterable[ArgumentFact]) -> None:

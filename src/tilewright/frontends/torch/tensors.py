@@ -219,7 +219,9 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
                 gpu.used(one.data_ptr() for one in given.values())
         written = [one for at, name in known.written for one in _at(args, kwargs, at, name)]
         if gpu.observers and known.reads:
-            kept = () if known.updates else set(map(id, written))
+            kept = set() if known.updates else set(map(id, written))
+            if kwargs.get("beta") == 0:  # such products ignore what they would add to (torch.addmm)
+                kept.add(id(args[0]))
             reads.report(gpu, (fact("", one) for one in given.values() if id(one) not in kept))
         if product is not None:
             return on_gpu(product.made(gpu.record))
