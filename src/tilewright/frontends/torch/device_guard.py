@@ -1,8 +1,8 @@
 """The object by which torch's C++ finds the devices of CUDA, which autograd asks for streams.
 
 A trace with fake tensors on a host without a GPU puts a stand-in in its place for the rest of the process, and autograd
-does not work with that. While a simulated GPU is in place the object is one of torch's own class. torch does not export
-that class, so its table of virtual functions is found in the memory of torch's library, by the name of the class.
+does not work with that. While a simulated GPU is in place one of torch's own class replaces such a stand-in. torch does
+not export that class, so its table of virtual functions is found in the memory of torch's library, by the class's name.
 
 Source: PyTorch, `c10/core/impl/DeviceGuardImplInterface.h`, `c10/cuda/impl/CUDAGuardImpl.h`: the class has no data.
 Itanium C++ ABI, 2.5.2 (virtual table layout) and 2.9.4 (type information).
@@ -31,7 +31,7 @@ _POINTER = struct.Struct("@P")
 
 @contextmanager
 def own_guard() -> Iterator[bool]:
-    """Put an object of torch's own class in place in the body, and say whether there is one.
+    """Have an object of torch's own class in place in the body, and say whether there is one.
 
     True if the release has no such array.
     """
@@ -40,7 +40,7 @@ def own_guard() -> Iterator[bool]:
         yield True
         return
     before, own = objects[_CUDA], _own()
-    if own is not None:
+    if own is not None and (not before or ctypes.c_void_p.from_address(before).value != own.value):
         objects[_CUDA] = ctypes.addressof(own)
     try:
         yield own is not None
@@ -58,8 +58,11 @@ def _objects() -> Any:
 
 @memo
 def _own() -> ctypes.c_void_p | None:
-    """An object without data: the address of its class's virtual functions."""
-    parts = list(_memory(_LIBRARY))
+    """An object without data: the address of its class's virtual functions. None if that is not found."""
+    try:
+        parts = list(_memory(_LIBRARY))
+    except OSError:  # a host without /proc, or one that lets nobody read it
+        return None
     tables = [
         table + _POINTER.size
         for name in _places(parts, _CLASS)
