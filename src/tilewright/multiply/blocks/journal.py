@@ -117,8 +117,8 @@ def _locked(path: Path) -> Iterator[None]:
     """
     if path.exists() and not path.is_file():
         raise ArgumentValueError(
-            f"{path}: the journal of an unfinished product must be a file (got another kind); remove it, or name "
-            "another output"
+            f"{path}: the journal of an unfinished product must be a regular file (got a folder, pipe or device); "
+            "remove it, or name another output"
         )
     for _ in range(_ATTEMPTS):
         with disk.writing(str(path), 0, path.parent):

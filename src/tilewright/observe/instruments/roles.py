@@ -64,8 +64,7 @@ class Operation:
     place: int  #: The mbarrier's offset in shared memory, above it its block's rank; `NOWHERE` for none.
     number: int
     lanes: int
-    after: int = 0  #: Number of the warp's waits before it,
-    turn: int = 0  #: and of all its operations.
+    turn: int = 0  #: Number of the warp's instructions with operations before it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +180,7 @@ def _op(site: Site) -> Op:
 def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
     ran: Counter[int] = Counter()
     operations: dict[int, list[tuple[Operation, ...]]] = {}
-    after, turn, before = 0, 0, -1
+    turn, before = 0, -1
     for number, words in _first_tests(entries, sites):
         site = sites[number]
         again, before = number == before and _op(site) is not Op.WAIT, number
@@ -192,14 +191,12 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
         if again and kind is Op.COPY and "multicast::cluster" in site.opcode:
             kind = Op.DELIVER
         done = tuple(
-            Operation(kind, words[at], words[at + 1], words[at + 2], after, turn)
-            for at in range(0, len(words), _WORDS_EACH)
+            Operation(kind, words[at], words[at + 1], words[at + 2], turn) for at in range(0, len(words), _WORDS_EACH)
         )
         if again:  # one instruction with an event for each block that it names
             done = (*of_line.pop(), *done)
         of_line.append(done)
         turn += not again
-        after += kind is Op.WAIT
     executed = {step[0]: 0 for site in sites for step in site.steps}
     for number, times in ran.items():
         for line, _, _ in sites[number].steps:

@@ -157,16 +157,20 @@ def _operations(
 ) -> npt.NDArray[np.uint32]:
     """Operations of a path's instructions on mbarriers, in order, as often as the machine saw each line do something.
 
-    A predicated instruction does nothing if the machine saw its line act only after later waits.
+    A predicated instruction does nothing if the machine saw its line act only after waits that are still to come.
     """
     may = np.array([_acts(one) for one in code])
     left = {line: list(reversed(done)) for line, done in role.operations.items()}
     nothing = (Operation(Op.OTHER, NOWHERE, 0, 0),)
-    waited, found = 0, []
+    waits = sorted(
+        (done[0].turn for all_done in left.values() for done in all_done if done[0].kind is Op.WAIT), reverse=True
+    )
+    found = []
     for number in path[may[path]].tolist():
         coming = left.get(code[number].ptx_line)
-        done = coming.pop() if coming and coming[-1][0].after <= waited else nothing
-        waited += done[0].kind is Op.WAIT
+        done = coming.pop() if coming and (not waits or coming[-1][0].turn <= waits[-1]) else nothing
+        if done[0].kind is Op.WAIT:
+            waits.pop()
         for n, op in enumerate(done, 1):
             found.append((op.kind, numbers.get(op.place, len(numbers)), op.number, op.lanes, n < len(done)))
     return np.array(found, np.uint32).reshape(-1, _FIELDS)

@@ -60,6 +60,13 @@ class Graph:
         """Indices of the edges that leave a block."""
         return [number for number, (source, _) in enumerate(self.edges) if source == block]
 
+    def outs(self) -> list[list[int]]:
+        """The same for each block."""
+        found: list[list[int]] = [[] for _ in self.blocks]
+        for number, (source, _) in enumerate(self.edges):
+            found[source].append(number)
+        return found
+
     def into(self, block: int) -> list[int]:
         """Indices of the edges that enter a block."""
         return [number for number, (_, target) in enumerate(self.edges) if target == block]
@@ -221,7 +228,7 @@ def _wanted(
     code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], ptx: Mapping[int, str]
 ) -> Iterator[_Wanted]:
     """The equations of the edges that follow from the counts."""
-    outs = [ways.out(block) for block in range(len(ways.blocks))]
+    outs = ways.outs()
     one_each, near = _places(code, ways, executed, ptx)
     for places, weight in ((one_each, _COUNTED), (near, _NEAR)):
         for parts, counts in _alike(places, executed):

@@ -1,5 +1,7 @@
 """A warp's path through its machine code: each loop runs its mean number of times, each branch goes in proportion.
 
+The order in which the warp did its operations on mbarriers decides branches to them.
+
 Long loops are shortened: the path has a few iterations of each, enough for the multiprocessor to reach a steady state.
 Longer paths have more iterations of one such loop. The difference, times the number of omitted iterations, is added to
 the time of the short path. Source of the error: `benchmarks/prediction.py --paths`.
@@ -68,17 +70,18 @@ class _Loop:
 
 
 class Turns:
-    """When a warp does its operations on mbarriers, which decides branches to them."""
+    """The turns in which a warp does its operations on mbarriers."""
 
     def __init__(self, ways: Graph, blocks: Sequence[Sequence[int]], turns: Mapping[int, Sequence[int]]) -> None:
-        """`blocks` are the lines of the operations in each block, `turns` the numbers of each line's, in order."""
+        """`blocks` are the PTX lines of the operations in each block, `turns` the turns of each line, in order."""
+        after = [[ways.edges[edge][1] for edge in out] for out in ways.outs()]
         self._blocks = blocks
-        self._ahead = [self._first(ways, block) for block in range(len(blocks))]
+        self._ahead = [self._first(after, block) for block in range(len(blocks))]
         self._left = {line: list(reversed(numbers)) for line, numbers in turns.items()}
         self._done = 0
 
     def passes(self, block: int) -> None:
-        """The warp executes a block: it does what has its turn, whatever the order of machine instructions."""
+        """Do the operations of a block whose turn it is, in any order of its machine instructions."""
         lines = list(self._blocks[block])
         while due := [line for line in lines if self._next(line) == self._done]:
             lines.remove(due[0])
@@ -86,21 +89,25 @@ class Turns:
             self._done += 1
 
     def among(self, blocks: Sequence[int]) -> list[int]:
-        """The places of the blocks into which the warp may go now: those in their turn, or else those not too early."""
+        """Indices of the blocks to which the warp may branch now.
+
+        Those that lead to an operation whose turn it is. If there are none, those that lead to no operation: the
+        others come too early.
+        """
         nexts = [[self._next(line) for line in self._ahead[block]] if block != END else [] for block in blocks]
         due = [n for n, turns in enumerate(nexts) if self._done in turns]
         return due or [n for n, turns in enumerate(nexts) if not turns] or list(range(len(blocks)))
 
-    def _first(self, ways: Graph, block: int) -> Sequence[int]:
-        """The lines of the first block with operations to which the only way from a block leads."""
+    def _first(self, after: Sequence[Sequence[int]], block: int) -> Sequence[int]:
+        """The lines of the first operations that follow a block without a branch before them."""
         for _ in self._blocks:
-            out = ways.out(block)
-            if self._blocks[block] or len(out) != 1 or ways.edges[out[0]][1] == END:
+            if self._blocks[block] or len(after[block]) != 1 or after[block][0] == END:
                 break
-            block = ways.edges[out[0]][1]
+            block = after[block][0]
         return self._blocks[block]
 
     def _next(self, line: int) -> int:
+        """The turn of a line's next operation; -1 if there is none."""
         left = self._left.get(line)
         return left[-1] if left else -1
 
@@ -165,7 +172,7 @@ def walk(
     """
     visits = _visits(ways, flow)
     loops = {loop.head: loop for loop in _loops(ways, flow)}
-    outs = [ways.out(block) for block in range(len(ways.blocks))]
+    outs = ways.outs()
     taken, seen = np.zeros(len(flow)), np.zeros(len(visits))
     path: list[tuple[int, int]] = []
     callers: list[int] = []
@@ -210,7 +217,7 @@ def _loops(ways: Graph, flow: npt.NDArray[np.float64]) -> Iterator[_Loop]:
     for number, (source, target) in enumerate(ways.edges):
         if target == END or target > source or flow[number] <= NONE or source in ways.callees:
             continue
-        if dominators[source] >> target & 1:  # or else the assembler put a part of the way at the end of the code
+        if dominators[source] >> target & 1:  # else no loop: assemblers put the retry of a wait at the code's end
             last[target] = max(last.get(target, source), source)
     for head, end in last.items():
         outside = (n for n in ways.into(head) if not head <= ways.edges[n][0] <= end)

@@ -227,8 +227,8 @@ def _array(value: Any) -> Iterator[str]:
 
 def _of_known(value: Any) -> bool:
     """Whether a known package defines a function or class; its tests extend it as a program does."""
-    room, *inside = str(getattr(value, "__module__", None) or "").split(".")
-    return room in _KNOWN and "tests" not in inside
+    package, *inside = str(getattr(value, "__module__", None) or "").split(".")
+    return package in _KNOWN and "tests" not in inside
 
 
 def _is_known(value: Any) -> bool:

@@ -155,5 +155,5 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path
     path = tmp_path / "journal"
     make(path)
     assert Journal.tile_of(path) is None
-    with pytest.raises(ArgumentValueError, match="must be a file"), Journal.opened(path, {"tile": [1, 1]}):
+    with pytest.raises(ArgumentValueError, match="must be a regular file"), Journal.opened(path, {"tile": [1, 1]}):
         pass
