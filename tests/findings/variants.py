@@ -76,9 +76,10 @@ def _called(text: str) -> str:
 
 
 _PLAIN, _ROLLED = "not optimised", "rolled"
-#: Files and texts of kernels whose meaning a way changes. The code of these ways moves the registers of products in
-#: flight, which is a defect (TW413), or no longer does; and only the optimiser loads by `ld.global.nc` what
-#: `__restrict__` lets it (TW310).
+#: Files and texts of kernels whose meaning a way changes. Without optimisation, or with sums that a loop which is kept
+#: sets by index, the registers of a product are loaded after its fence, which is a defect (TW413). In an unrolled loop
+#: each product has sums of its own, and PTX does not tell whether their zeros stood before the fence in the source.
+#: Only the optimiser loads by `ld.global.nc` what `__restrict__` lets it (TW310).
 _UNFIT = {
     _PLAIN: re.compile("^wgmma|^warpgroups|__restrict__"),
     _ROLLED: re.compile("^wgmma"),
