@@ -7,12 +7,14 @@ the called function is in the package; a crossing is a call from a function of o
 Threads that a launch starts do not count. These are counts, so a busy host does not change them.
 
 `--times` measures microseconds of processor time instead, of all threads and processes. Run it with two commits in
-turns. A CUDA program's launches are the difference between many of them and few, in a process of their own.
+turns. CuPy is measured if it is installed. A CUDA program's launches are the difference between many of them and few,
+in a process of their own.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -173,6 +176,10 @@ def times() -> dict[str, float]:
     with tw.simulated_gpu():
         on_gpu = cuda.to_device(x), cuda.to_device(y)
         found["numba"] = least_us(lambda: double[2, 32](*on_gpu))
+        if find_spec("cupy"):
+            cupy = importlib.import_module("cupy")
+            kernel, arrays = cupy.RawKernel(TEXT, "double_it"), (cupy.asarray(x), cupy.asarray(y))
+            found["CuPy"] = least_us(lambda: kernel((2,), (32,), arrays))
     found["a CUDA program"] = program_us()
     return found
 
