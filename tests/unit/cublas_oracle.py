@@ -167,6 +167,9 @@ def shapes(base: str, p: Any) -> dict[str, Shape]:
             full("B", m, n)
             if base == "trmm":
                 full("C", m, n)
+        case "tpttr" | "trttp":
+            half("A", n)
+            half("AP", n)
         case "geam":
             full("A", *((m, n) if transa == N else (n, m)))
             full("B", *((m, n) if transb == N else (n, m)))
@@ -356,6 +359,8 @@ FORMULAS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "her2k": _k(_conjugated, both=True),
     "trmm": _trmm,
     "trsm": _trsm,
+    "tpttr": lambda p: {"A": p.AP},
+    "trttp": lambda p: {"AP": p.A},
     "geam": lambda p: {
         "C": times(p.alpha, lambda: op(p.transa, p.A)) + times(p.beta, lambda: op(p.transb, p.B))
     },

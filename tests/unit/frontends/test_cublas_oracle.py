@@ -45,7 +45,12 @@ LEVEL_1 = {
     "Nrm2": ["R16F - R16F R32F", "R16BF - R16BF R32F", "R32F - R32F R32F", "R64F - R64F R64F",
              "C32F - R32F R32F", "C64F - R64F R64F"],
 }  # fmt: skip
-LEVEL_1["Dotc"], LEVEL_1["Scal"] = LEVEL_1["Dot"], LEVEL_1["Axpy"]
+LEVEL_1["Dotc"], LEVEL_1["Scal"], LEVEL_1["Asum"] = LEVEL_1["Dot"], LEVEL_1["Axpy"], LEVEL_1["Nrm2"]
+LEVEL_1 |= dict.fromkeys(("Copy", "Swap"), LEVEL_1["Dot"])
+LEVEL_1["amax"] = LEVEL_1["amin"] = [f"{one} - R32I {one}" for one in (*_FLOATS, "R16F", "R16BF")]
+_SMALL = [f"{one} {one} - R32F" for one in ("R16F", "R16BF")]
+LEVEL_1 |= {"Rotg": [f"{one} {one} - {one}" for one in _FLOATS], "Rotm": LEVEL_1["Axpy"][2:4] + _SMALL}
+LEVEL_1["Rot"] = [*LEVEL_1["Rotg"], *_SMALL, "C32F R32F - C32F", "C64F R64F - C64F"]
 #: Types of products that name them: of A and B, of C, of coefficients, and the arithmetic.
 PRODUCTS = [
     "R16F R16F R16F 64", "R16F R16F R16F 65", "R8I R32I R32I 72", "R8I R32I R32I 73",
@@ -160,20 +165,22 @@ class Drawn:
             self.kinds[name.removesuffix("array")] = C_TYPES.get(pointed, "R32I")
         if "Atype" in names:
             a, c, coefficients, *arithmetic = self.pick(*MIXED.get(letter, PRODUCTS)).split()
+            coefficients = "R32F" if self.base == "herk" else coefficients
             self.kinds |= {"A": a, "B": a, "C": c, "alpha": coefficients, "beta": coefficients}
             self.plain |= {"Atype": DATA_TYPES[a][0], "Btype": DATA_TYPES[a][0], "Ctype": DATA_TYPES[c][0]}
             if arithmetic:
                 self.plain |= {"computeType": int(arithmetic[0]), "algo": self.pick(-1, 0, 7, 99, 103)}
-        elif "executionType" in names:
+        elif {"executionType", "xType"} & set(names):
             rows = LEVEL_1[stem.removesuffix("Ex")]
             rows = [one for one in rows if one.startswith("C")] if stem == "DotcEx" and self.pick(0, 1) else rows
             element, coefficient, result, sums = self.pick(*rows).split()
             if coefficient == "-":
                 coefficient = element
-            kinds = {"x": element, "y": element, "alpha": coefficient, "result": result}
+            kinds = {**dict.fromkeys("xyab", element), "alpha": coefficient, "result": result}
+            kinds |= dict.fromkeys(("c", "s", "param"), coefficient)
             self.kinds |= {name: kind for name, kind in kinds.items() if name in self.pointers}
             values = {"xType": element, "yType": element, "alphaType": coefficient, "resultType": result}
-            values["executionType"] = sums
+            values |= {"executionType": sums, "abType": element, "csType": coefficient, "paramType": coefficient}
             self.plain |= {name: DATA_TYPES[kind][0] for name, kind in values.items() if name in names}
 
     def _sizes(self) -> None:
@@ -260,7 +267,11 @@ class Drawn:
                 count = 1 if again else batch
             reads = {"A": alpha, "B": alpha, "x": alpha, "AP": alpha}.get(name, True)
             if name in results:
-                reads = beta if "beta" in self.numbers else self.base not in ("copy", "dgmm", "trmm", "geam")
+                reads = (
+                    beta
+                    if "beta" in self.numbers
+                    else self.base not in ("copy", "dgmm", "trmm", "geam", "tpttr", "trttp")
+                )
                 reads = alpha if self.base == "trsm" else reads
             if self.base == "geam" and name in "AB":
                 reads = alpha if name == "A" else beta
@@ -377,7 +388,8 @@ def test_random_calls(blas: Blas, stem: str, rounds: int) -> None:
 
 @pytest.mark.parametrize("stem", STEMS)
 def test_calls_with_counts_of_64_bits(blas: Blas, stem: str) -> None:
-    names = {one.name for one in COMPUTING if one.stem == stem and base_of(stem) != "rotg"}
+    without = ("rotg", "tpttr", "trttp")
+    names = {one.name for one in COMPUTING if one.stem == stem and base_of(stem) not in without}
     assert {one.name.removesuffix("_64") for one in WIDE if one.stem == stem} == names
     for at, function in enumerate(one for one in WIDE if one.stem == stem):
         assert "int" not in {type_ for type_, _ in function.parameters}
@@ -496,6 +508,95 @@ def test_an_increment_of_zero_reads_one_element_again(blas: Blas) -> None:
     assert blas.get(y, np.zeros(3, "f4")).tolist() == [7, 16, 106]
 
 
+def modified(blas: Blas, dtype: str, *values: float) -> tuple[int, Array, list[float]]:
+    """Flag, matrix, and factors and number after `rotmg`; what it leaves out is NaN."""
+    held, places = numbers_of(blas, dtype, *values)
+    param = np.full(5, np.nan, dtype)
+    name = "cublasSrotmg_v2" if dtype == "f4" else "cublasDrotmg_v2"
+    assert blas.call(name, blas.handles[HOST], *places, param.ctypes.data) == "SUCCESS"
+    return int(param[0]), param[1:], [float(one[0]) for one in held]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_modified_rotations_keep_lengths(blas: Blas, dtype: str) -> None:
+    """(0, h22 y + h21 x) with the new factors has the length that (x, y) had with the old ones."""
+    assert modified(blas, dtype, 1, 0, 2, 3)[0] == modified(blas, dtype, 1, 2, 3, 0)[0] == -2
+    flag, matrix, after = modified(blas, dtype, -1, 2, 3, 4)
+    assert (flag, matrix.any(), after[:3]) == (-1, False, [0, 0, 0])
+    assert modified(blas, dtype, 2, -3, 1, 4)[0] == -1
+    rng, flags = np.random.default_rng(5), set()
+    for at in range(60):
+        d1, d2, x, y = rng.uniform(0.5, 2, 4) * 10.0 ** rng.integers(-9 if at % 2 else 0, 9 if at % 2 else 1, 4)
+        flag, matrix, (new1, new2, new_x, same) = modified(blas, dtype, d1, d2, x, y)
+        unread = {-1: [], 0: [0, 3], 1: [1, 2]}[flag]
+        assert np.flatnonzero(np.isnan(matrix)).tolist() == unread
+        h11, h21, h12, h22 = np.where(np.isnan(matrix), {0: 1, 1: [0, -1, 1, 0]}.get(flag, 0), matrix).astype(float)
+        near = 64 * float(np.finfo(dtype).eps)
+        assert h11 * x + h12 * y == pytest.approx(new_x, rel=near)
+        assert abs(h21 * x + h22 * y) <= near * max(abs(h21 * x), abs(h22 * y))
+        assert new1 * new_x * new_x == pytest.approx(d1 * x * x + d2 * y * y, rel=near)
+        assert all(4096**-2 < abs(one) < 4096**2 for one in (new1, new2)) and same == np.dtype(dtype).type(y)
+        flags.add(flag)
+    assert flags == {-1, 0, 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "compute"),
+    [
+        ("cublasSgemmGroupedBatched", "R32F", None), ("cublasDgemmGroupedBatched_64", "R64F", None),
+        ("cublasGemmGroupedBatchedEx", "R32F", 68), ("cublasGemmGroupedBatchedEx", "R16BF", 68),
+        ("cublasGemmGroupedBatchedEx_64", "R64F", 70),
+    ],
+)  # fmt: skip
+def test_products_of_groups(blas: Blas, name: str, kind: str, compute: int | None) -> None:
+    rng = np.random.default_rng(8)
+    sizes, count = [2, 0, 1], "i8" if name.endswith("_64") else "i4"
+    m, n, k, extra = (rng.integers(1, 6, 3) for _ in range(4))
+    transa, transb = np.array([[0, 1, 1], [1, 0, 0]], "i4")
+    coefficient = "f8" if kind == "R64F" else "f4"
+    alpha, beta = np.array([[1, 2, 3], [0, 1, -2]], coefficient)
+    shapes = {"A": np.where(transa, [k, m], [m, k]), "B": np.where(transb, [n, k], [k, n]), "C": np.array([m, n])}
+    leading = {one: shape[0] + extra for one, shape in shapes.items()}
+    held: dict[str, list[Array]] = {one: [] for one in "ABC"}
+    for group, size in enumerate(sizes):
+        for _ in range(size):
+            for one, shape in shapes.items():
+                elements = rng.integers(-3, 4, leading[one][group] * shape[1][group]).astype(complex)
+                held[one].append(encoded(kind, elements))
+    wanted = [one.copy() for one in held["C"]]
+    for at, group in enumerate((0, 0, 2)):
+        p = oracle.SimpleNamespace(m=m[group], n=n[group], k=k[group], transa=transa[group], transb=transb[group])
+        flats = {one: decoded(kind, held[one][at]) for one in "ABC"}
+        lds = {f"ld{one.lower()}": found[group] for one, found in leading.items()}
+        oracle.apply("gemm", {**vars(p), **lds, "alpha": alpha[group], "beta": beta[group]}, flats)
+        wanted[at] = encoded(kind, flats["C"])
+    places = {one: [blas.put(found) for found in each] for one, each in held.items()}
+    lists = {one: blas.put(np.array(each, "u8")) for one, each in places.items()}
+    host = {one: values.astype(count) for one, values in {"m": m, "n": n, "k": k, **leading}.items()}
+    counts = np.array(sizes, count)
+
+    def call(groups: int = 3, first: int = transa.ctypes.data, c_type: str = kind, handle: int = HOST) -> str:
+        def typed(of: str) -> tuple[int, ...]:
+            return () if compute is None else (DATA_TYPES[of][0],)
+
+        given = [first, transb.ctypes.data, *(host[one].ctypes.data for one in "mnk"), alpha.ctypes.data]
+        given += [lists["A"], *typed(kind), host["A"].ctypes.data, lists["B"], *typed(kind), host["B"].ctypes.data]
+        given += [beta.ctypes.data, lists["C"], *typed(c_type), host["C"].ctypes.data, groups, counts.ctypes.data]
+        return blas.call(name, blas.handles[handle], *given, *([] if compute is None else [compute]))
+
+    assert call() == "SUCCESS"
+    for at, after in zip(places["C"], wanted, strict=True):
+        assert np.array_equal(blas.get(at, after), after)
+    assert [call(-1), call(3, 0), call(0, 0)] == ["INVALID_VALUE", "INVALID_VALUE", "SUCCESS"]
+    assert call(handle=ON_DEVICE) == "NOT_SUPPORTED"
+    if kind == "R16BF":
+        assert call(c_type="R32F") == "NOT_SUPPORTED"
+    counts[0] = -1
+    assert call() == "INVALID_VALUE"
+    counts[0], host["k"][2] = 2, -1
+    assert call() == "INVALID_VALUE"
+
+
 def test_operands_that_are_not_read_may_be_null(blas: Blas) -> None:
     a, c = blas.put(np.array([1, 2, 3, 4], "f4")), blas.put(np.full(4, np.nan, "f4"))
     held, (zero, two) = numbers_of(blas, "f4", 0, 2)
@@ -549,7 +650,10 @@ def test_products_of_types_that_are_not_in_the_table(
 
 def test_handles_hold_what_is_set(blas: Blas) -> None:
     handle, value = blas.handle(), np.zeros(1, "i4")
-    for name, wanted in (("PointerMode_v2", 1), ("AtomicsMode", 1), ("MathMode", 3), ("SmCountTarget", 16)):
+    for name, wanted in (
+        ("PointerMode_v2", 1), ("AtomicsMode", 1), ("MathMode", 3), ("SmCountTarget", 16), ("EmulationStrategy", 2),
+        ("FixedPointEmulationMantissaControl", 1), ("FixedPointEmulationMaxMantissaBitCount", 55),
+    ):  # fmt: skip
         assert blas.call(f"cublasGet{name}", handle, value.ctypes.data) == "SUCCESS"
         assert value[0] == 0
         assert blas.call(f"cublasSet{name}", handle, wanted) == "SUCCESS"
@@ -611,5 +715,10 @@ def test_copies_of_vectors_and_matrices(blas: Blas, suffix: str) -> None:
 
 
 def test_every_function_is_tried() -> None:
-    helpers = {name for name, one in answers.FUNCTIONS.items() if one not in FOUND and not one.is_lt}
+    others = {"gemmgrouped": test_products_of_groups, "rotmg": test_modified_rotations_keep_lengths}
+    helpers = {
+        name
+        for name, one in answers.FUNCTIONS.items()
+        if one not in FOUND and not one.is_lt and base_of(one.stem) not in others
+    }
     assert all(name.startswith(("cublasSet", "cublasGet", "cublasCreate", "cublasDestroy")) for name in helpers)

@@ -16,7 +16,7 @@ FUNCTIONS: Mapping[str, calls.Function] = MappingProxyType(
     {one.name: one for one in calls.functions() if not one.statements}
 )
 _COMPUTING = {**vars(level1), **vars(level2), **vars(level3), **vars(products)}
-_OTHERS: Mapping[str, Callable[..., None]] = {**vars(handles), **lt.FUNCTIONS}
+_OTHERS: Mapping[str, Callable[..., None]] = {**vars(handles), **handles.SETTINGS, **lt.FUNCTIONS}
 
 
 def answer_of(function: calls.Function) -> Callable[..., None]:

@@ -26,22 +26,34 @@ ELEMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )  # fmt: skip
 #: Parameters that have one type in all functions.
 _TYPES: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys("m n k kl ku lda ldb ldc incx incy batchCount elemSize rows cols inc".split(), "int")
+    dict.fromkeys("m n k kl ku lda ldb ldc incx incy batchCount group_count elemSize rows cols inc".split(), "int")
+    | dict.fromkeys("m_array n_array k_array lda_array ldb_array ldc_array group_size".split(), "const int *")
+    | dict.fromkeys("transa_array transb_array".split(), "const cublasOperation_t *")
     | dict.fromkeys("trans transa transb".split(), "cublasOperation_t")
     | dict.fromkeys("strideA strideB strideC stridex stridey".split(), "long long int")
     | dict.fromkeys(
-        "Atype Btype Ctype aType bType cType xType yType alphaType resultType executionType csType".split(),
+        "Atype Btype Ctype xType yType alphaType resultType executionType abType csType paramType d1Type d2Type x1Type "
+        "y1Type".split(),
         "cudaDataType",
     )
     | {
         "uplo": "cublasFillMode_t", "side": "cublasSideMode_t", "diag": "cublasDiagType_t",
         "computeType": "cublasComputeType_t", "algo": "cublasGemmAlgo_t", "stream": "cudaStream_t",
+        "countAddress": "int **",
     }
 )  # fmt: skip
 #: Types of parameters that rows name and that are passed by value, with all whose names end in `_t`.
-_VALUES = ("int", "libraryPropertyType", "cudaDataType")
+_VALUES = (
+    "int",
+    "libraryPropertyType",
+    "cudaDataType",
+    "cudaEmulationMantissaControl",
+    "cudaEmulationSpecialValuesSupport",
+)
 #: Types of counts, and their types in functions whose counts have 64 bits.
-_WIDE: Mapping[str, str] = MappingProxyType({"int": "int64_t", "int *": "int64_t *"})
+_WIDE: Mapping[str, str] = MappingProxyType({"int": "int64_t", "int *": "int64_t *", "const int *": "const int64_t *"})
+#: Functions without a form for counts of 64 bits.
+_NARROW = ("tpttr", "trttp")
 _PLAIN, _REAL, _COMPLEX = "S:S D:D C:C Z:Z", "S:S D:D", "C:C Z:Z"
 
 #: Prefixes of names with their element types; the rest of the name; the parameters after the handle. A parameter with
@@ -65,6 +77,16 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("Cs:C Zd:Z", "rot_v2", "n x* incx y* incy c:R s:R"),
     (_PLAIN, "rotg_v2", "a* b* c:R* s*"),
     (_REAL, "rotm_v2", "n x* incx y* incy param"),
+    (_REAL, "rotmg_v2", "d1* d2* x1* y1 param*"),
+    ("I:", "amaxEx", "n x xType incx result:int*"),
+    ("I:", "aminEx", "n x xType incx result:int*"),
+    (":", "AsumEx", "n x xType incx result* resultType executionType"),
+    (":", "CopyEx", "n x xType incx y* yType incy"),
+    (":", "SwapEx", "n x* xType incx y* yType incy"),
+    (":", "RotEx", "n x* xType incx y* yType incy c s csType executionType"),
+    (":", "RotgEx", "a* b* abType c* s* csType executionType"),
+    (":", "RotmEx", "n x* xType incx y* yType incy param paramType executionType"),
+    (":", "RotmgEx", "d1* d1Type d2* d2Type x1* x1Type y1 y1Type param* paramType executionType"),
     (":", "AxpyEx", "n alpha alphaType x xType incx y* yType incy executionType"),
     (":", "DotEx", "n x xType incx y yType incy result* resultType executionType"),
     (":", "DotcEx", "n x xType incx y yType incy result* resultType executionType"),
@@ -117,6 +139,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "gemmEx",
         "transa transb m n k alpha A:void Atype lda B:void Btype ldb beta C:void* Ctype ldc",
     ),
+    ("C:C", "gemm3mEx", "transa transb m n k alpha A:void Atype lda B:void Btype ldb beta C:void* Ctype ldc"),
     (":", "GemmEx", "transa transb m n k alpha A Atype lda B Btype ldb beta C* Ctype ldc computeType algo"),
     (
         ":",
@@ -130,10 +153,36 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "transa transb m n k alpha A Atype lda strideA B Btype ldb strideB beta C* Ctype ldc strideC batchCount "
         "computeType algo",
     ),
+    ("C:C", "gemm3mBatched", "transa transb m n k alpha Aarray** lda Barray** ldb beta Carray*** ldc batchCount"),
+    (
+        "C:C",
+        "gemm3mStridedBatched",
+        "transa transb m n k alpha A lda strideA B ldb strideB beta C* ldc strideC batchCount",
+    ),
+    (
+        _REAL,
+        "gemmGroupedBatched",
+        "transa_array transb_array m_array n_array k_array alpha_array Aarray** lda_array Barray** ldb_array "
+        "beta_array Carray*** ldc_array group_count group_size",
+    ),
+    (
+        ":",
+        "GemmGroupedBatchedEx",
+        "transa_array transb_array m_array n_array k_array alpha_array Aarray** Atype lda_array Barray** Btype "
+        "ldb_array beta_array Carray*** Ctype ldc_array group_count group_size computeType",
+    ),
     (_PLAIN, "symm_v2", "side uplo m n alpha A lda B ldb beta C* ldc"),
     (_COMPLEX, "hemm_v2", "side uplo m n alpha A lda B ldb beta C* ldc"),
     (_PLAIN, "syrk_v2", "uplo trans n k alpha A lda beta C* ldc"),
     (_COMPLEX, "herk_v2", "uplo trans n k alpha:R A lda beta:R C* ldc"),
+    *(
+        ("C:C", f"{name}Ex", "uplo trans n k alpha A:void Atype lda beta C:void* Ctype ldc")
+        for name in ("syrk", "syrk3m")
+    ),
+    *(
+        ("C:C", f"{name}Ex", "uplo trans n k alpha:R A:void Atype lda beta:R C:void* Ctype ldc")
+        for name in ("herk", "herk3m")
+    ),
     (_PLAIN, "syr2k_v2", "uplo trans n k alpha A lda B ldb beta C* ldc"),
     (_COMPLEX, "her2k_v2", "uplo trans n k alpha A lda B ldb beta:R C* ldc"),
     (_PLAIN, "syrkx", "uplo trans n k alpha A lda B ldb beta C* ldc"),
@@ -144,6 +193,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     # Extensions
     (_PLAIN, "geam", "transa transb m n alpha A lda beta B ldb C* ldc"),
     (_PLAIN, "dgmm", "side m n A lda x incx C* ldc"),
+    (_PLAIN, "tpttr", "uplo n AP A* lda"),
+    (_PLAIN, "trttp", "uplo n A lda AP*"),
     # The library and its handles
     ("", "Create_v2", "handle:cublasHandle_t*"),
     ("", "Destroy_v2", "handle:cublasHandle_t"),
@@ -160,6 +211,21 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("", "GetMathMode", "handle:cublasHandle_t mode:cublasMath_t*"),
     ("", "SetSmCountTarget", "handle:cublasHandle_t smCountTarget:int"),
     ("", "GetSmCountTarget", "handle:cublasHandle_t smCountTarget:int*"),
+    ("", "SetEmulationStrategy", "handle:cublasHandle_t emulationStrategy:cublasEmulationStrategy_t"),
+    ("", "GetEmulationStrategy", "handle:cublasHandle_t emulationStrategy:cublasEmulationStrategy_t*"),
+    ("", "SetEmulationSpecialValuesSupport", "handle:cublasHandle_t mask:cudaEmulationSpecialValuesSupport"),
+    ("", "GetEmulationSpecialValuesSupport", "handle:cublasHandle_t mask:cudaEmulationSpecialValuesSupport*"),
+    *(
+        ("", f"{verb}FixedPointEmulation{name}", f"handle:cublasHandle_t value:{type_}{star}")
+        for name, type_ in (
+            ("MantissaControl", "cudaEmulationMantissaControl"),
+            ("MaxMantissaBitCount", "int"),
+            ("MantissaBitOffset", "int"),
+        )
+        for verb, star in (("Set", ""), ("Get", "*"))
+    ),
+    ("", "SetFixedPointEmulationMantissaBitCountPointer", "handle:cublasHandle_t mantissaBitCount:int*"),
+    ("", "GetFixedPointEmulationMantissaBitCountPointer", "handle:cublasHandle_t countAddress"),
     ("", "SetVector", "n:int elemSize x:const_void* incx devicePtr:void* incy"),
     ("", "GetVector", "n:int elemSize x:const_void* incx y:void* incy"),
     ("", "SetVectorAsync", "n:int elemSize hostPtr:const_void* incx devicePtr:void* incy stream"),
@@ -206,7 +272,7 @@ def functions() -> Iterator[Function]:
             declared = tuple(_parameter(text, letter) for text in parameters.split())
             one = Function(f"cublas{before}{rest}", rest.removesuffix("_v2"), letter, handle + declared)
             yield one
-            if any(_TYPES.get(word) == "int" for word in parameters.split()):
+            if rest not in _NARROW and any(_TYPES.get(word) == "int" for word in parameters.split()):
                 wide = tuple((_WIDE.get(type_, type_), name) for type_, name in one.parameters)
                 yield Function(f"{one.name}_64", one.stem, letter, wide)
 

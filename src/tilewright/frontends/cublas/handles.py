@@ -16,11 +16,24 @@ from tilewright.frontends.libcuda import runtime
 from tilewright.simulate.device.gpu import SimulatedGpu
 
 #: The version that is answered: that of the header.
-VERSION = 130000
+VERSION = 130100
 _TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost
+#: Values that settings have before they are set, if they are not 0.
+_DEFAULTS: Mapping[str, int] = MappingProxyType({"EmulationSpecialValuesSupport": 0xFFFF})
 #: The values that a setting may have, by the name of the function that sets it, without `Set`.
 _SETTINGS: Mapping[str, range] = MappingProxyType(
-    {"PointerMode": range(2), "AtomicsMode": range(2), "MathMode": range(1 << 8), "SmCountTarget": range(1 << 16)}
+    {
+        "PointerMode": range(2),
+        "AtomicsMode": range(2),
+        "MathMode": range(1 << 8),
+        "SmCountTarget": range(1 << 16),
+        "EmulationStrategy": range(3),
+        "EmulationSpecialValuesSupport": range(1 << 16),
+        "FixedPointEmulationMantissaControl": range(2),
+        "FixedPointEmulationMaxMantissaBitCount": range(1 << 16),
+        "FixedPointEmulationMantissaBitOffset": range(-(1 << 15), 1 << 15),
+        "FixedPointEmulationMantissaBitCountPointer": range(1 << 64),
+    }
 )
 
 
@@ -83,15 +96,16 @@ def _setting(name: str) -> tuple[Callable[..., None], Callable[..., None]]:
         handle_of(gpu, handle).values[name] = value
 
     def get(gpu: SimulatedGpu, handle: int, value: int) -> None:
-        gpu.host.pack("i", value, handle_of(gpu, handle).values.get(name, 0))
+        form = "Q" if name.endswith("Pointer") else "i"
+        gpu.host.pack(form, value, handle_of(gpu, handle).values.get(name, _DEFAULTS.get(name, 0)))
 
     return set_, get
 
 
-SetPointerMode, GetPointerMode = _setting("PointerMode")
-SetAtomicsMode, GetAtomicsMode = _setting("AtomicsMode")
-SetMathMode, GetMathMode = _setting("MathMode")
-SetSmCountTarget, GetSmCountTarget = _setting("SmCountTarget")
+#: The functions of settings, by their names without `cublas`.
+SETTINGS: Mapping[str, Callable[..., None]] = MappingProxyType(
+    {f"{verb}{name}": one for name in _SETTINGS for verb, one in zip(("Set", "Get"), _setting(name), strict=True)}
+)
 
 
 def SetMatrix(

@@ -35,7 +35,8 @@ STATUSES: Mapping[str, int] = MappingProxyType(
 COMPUTE_TYPES: Mapping[str, int] = MappingProxyType(
     {
         "16F": 64, "16F_PEDANTIC": 65, "32F": 68, "32F_PEDANTIC": 69, "32F_FAST_16F": 74, "32F_FAST_16BF": 75,
-        "32F_FAST_TF32": 77, "64F": 70, "64F_PEDANTIC": 71, "32I": 72, "32I_PEDANTIC": 73,
+        "32F_FAST_TF32": 77, "32F_EMULATED_16BFX9": 78,
+        "64F_EMULATED_FIXEDPOINT": 79, "64F": 70, "64F_PEDANTIC": 71, "32I": 72, "32I_PEDANTIC": 73,
     }
 )  # fmt: skip
 #: Enumerations of the library, with their values.
@@ -52,13 +53,17 @@ ENUMERATIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "cublasAtomicsMode_t": {"CUBLAS_ATOMICS_NOT_ALLOWED": 0, "CUBLAS_ATOMICS_ALLOWED": 1},
         "cublasMath_t": {
             "CUBLAS_DEFAULT_MATH": 0, "CUBLAS_TENSOR_OP_MATH": 1, "CUBLAS_PEDANTIC_MATH": 2,
-            "CUBLAS_TF32_TENSOR_OP_MATH": 3, "CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION": 16,
+            "CUBLAS_TF32_TENSOR_OP_MATH": 3, "CUBLAS_FP32_EMULATED_BF16X9_MATH": 4,
+            "CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH": 8, "CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION": 16,
         },
         "cublasGemmAlgo_t": {
             "CUBLAS_GEMM_DFALT": -1, "CUBLAS_GEMM_DEFAULT": -1,
             **{f"CUBLAS_GEMM_ALGO{at}": at for at in range(24)},
             "CUBLAS_GEMM_DEFAULT_TENSOR_OP": 99, "CUBLAS_GEMM_DFALT_TENSOR_OP": 99,
-            **{f"CUBLAS_GEMM_ALGO{at}_TENSOR_OP": 100 + at for at in range(16)},
+            **{f"CUBLAS_GEMM_ALGO{at}_TENSOR_OP": 100 + at for at in range(16)}, "CUBLAS_GEMM_AUTOTUNE": 999,
+        },
+        "cublasEmulationStrategy_t": {
+            f"CUBLAS_EMULATION_STRATEGY_{name}": at for at, name in enumerate(("DEFAULT", "PERFORMANT", "EAGER"))
         },
         "cublasComputeType_t": {f"CUBLAS_COMPUTE_{name}": number for name, number in COMPUTE_TYPES.items()},
     }
@@ -72,19 +77,32 @@ _START = """\
 #include <cuComplex.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
 #include <driver_types.h>
 #include <library_types.h>
 #include <stdint.h>
 
 #define CUBLASWINAPI
 #define CUBLASAPI
-#define CUBLAS_VERSION 130000
+#define CUBLAS_VERSION 130100
 #define CUBLAS_VER_MAJOR 13
-#define CUBLAS_VER_MINOR 0
+#define CUBLAS_VER_MINOR 1
 #define CUBLAS_VER_PATCH 0
 
 typedef struct cublasContext *cublasHandle_t;
 typedef cudaDataType cublasDataType_t;
+#if CUDART_VERSION < 13000 // library_types.h has these since CUDA 13
+typedef enum {
+    CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC = 0,
+    CUDA_EMULATION_MANTISSA_CONTROL_FIXED = 1
+} cudaEmulationMantissaControl;
+typedef enum {
+    CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE = 0,
+    CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_INFINITY = 1,
+    CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN = 2,
+    CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT = 0xFFFF
+} cudaEmulationSpecialValuesSupport;
+#endif
 """
 _END = """
 const char *cublasGetStatusName(cublasStatus_t status);

@@ -5,7 +5,7 @@ Source: cuBLAS, "Level-1 Function Reference"; BLAS, `srotg`, `srotm`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ def dotc(call: Operands) -> None:
     call.give("result", _product(read_vector(call, "x").conj(), read_vector(call, "y")))
 
 
-Nrm2Ex, dotu, DotEx, DotcEx = nrm2, dot, dot, dotc
+amaxEx, aminEx, AsumEx, Nrm2Ex, dotu, DotEx, DotcEx = amax, amin, asum, nrm2, dot, dot, dotc
 
 
 def _product(left: Array, right: Array) -> Any:
@@ -116,19 +116,19 @@ def scal(call: Operands) -> None:
         write(call.gpu, target, values.astype(target.dtype))
 
 
-AxpyEx, ScalEx = axpy, scal
+AxpyEx, CopyEx, SwapEx, ScalEx = axpy, copy, swap, scal
 
 
 def rot(call: Operands) -> None:
     """x, y = c x + s y, c y - conj(s) x."""
-    cosine, sine = call.number("c"), call.number("s")
-    left, right = read_vector(call, "x"), read_vector(call, "y")
+    cosine, sine = (call.numbers(name, 1).astype(_sums(call.number_type(name))) for name in "cs")
+    left, right = _pair(call)
     _write_both(call, cosine * left + sine * right, cosine * right - np.conj(sine) * left)
 
 
 def rotm(call: Operands) -> None:
     """The modified rotation of x and y: `param` has a flag, and then h11, h21, h12 and h22 as far as they differ."""
-    param = call.numbers("param", 5)
+    param = call.numbers("param", 5).astype(_sums(call.number_type("param")))
     flag, (h11, h21, h12, h22) = int(param[0]), param[1:]
     if flag == -2:  # the identity
         return
@@ -136,8 +136,13 @@ def rotm(call: Operands) -> None:
         h11 = h22 = param.dtype.type(1)
     elif flag == 1:
         h12, h21 = param.dtype.type(1), param.dtype.type(-1)
-    left, right = read_vector(call, "x"), read_vector(call, "y")
+    left, right = _pair(call)
     _write_both(call, h11 * left + h12 * right, h21 * left + h22 * right)
+
+
+def _pair(call: Operands) -> Iterator[Array]:
+    """The elements of x and y, in the type in which they are rotated."""
+    return (read_vector(call, name).astype(_sums(call.dtype(f"{name}Type"))) for name in "xy")
 
 
 def _write_both(call: Operands, left: Array, right: Array) -> None:
@@ -148,7 +153,7 @@ def _write_both(call: Operands, left: Array, right: Array) -> None:
 
 def rotg(call: Operands) -> None:
     """The rotation that makes the second of two numbers 0: c and s, with r in place of a and z in place of b."""
-    a, b = call.number("a"), call.number("b")
+    a, b = (call.numbers(name, 1).astype(_sums(call.number_type(name)))[0] for name in "ab")
     one, size = type(abs(a))(1), np.hypot(abs(a), abs(b))
     if np.iscomplexobj(a):
         phase = a / abs(a) if a else type(a)(1)
@@ -164,3 +169,59 @@ def rotg(call: Operands) -> None:
     call.give("s", sine)
     if not np.iscomplexobj(a):
         call.give("b", sine if abs(a) > abs(b) or not size else one / cosine if cosine else one)
+
+
+#: The number whose square keeps the factors of a modified rotation from vanishing and from overflowing.
+_GAMMA = 4096
+
+
+def rotmg(call: Operands) -> None:
+    """The modified rotation that makes the second of two numbers with factors 0: `param`, as in `rotm`."""
+    kind = call.number_type("x1")
+    d1, d2, x, y = (call.number(name).astype(_sums(kind)) for name in ("d1", "d2", "x1", "y1"))
+    with np.errstate(all="ignore"):
+        flag, matrix, (d1, d2, x) = _modified(d1, d2, x, y)
+    for name, value in (("d1", d1), ("d2", d2), ("x1", x)):
+        call.give(name, value)
+    call.give("param", flag)
+    for at in {-2: (), -1: (0, 1, 2, 3), 0: (1, 2), 1: (0, 3)}[flag]:
+        call.give("param", matrix[at], 1 + at)
+
+
+def _modified(d1: Any, d2: Any, x: Any, y: Any) -> tuple[int, list[Any], tuple[Any, Any, Any]]:
+    """Flag, h11, h21, h12 and h22, and the two factors and the first number afterwards."""
+    zero, one = d1 * 0, d1 * 0 + 1
+    nothing = -1, [zero] * 4, (zero, zero, zero)
+    p1, p2 = d1 * x, d2 * y
+    if d1 < 0:
+        return nothing
+    if p2 == 0:
+        return -2, [], (d1, d2, x)
+    if abs(p1 * x) > abs(p2 * y):
+        matrix = [one, -y / x, p2 / p1, one]
+        scale = one - matrix[2] * matrix[1]
+        if scale <= 0:
+            return nothing
+        flag, d1, d2, x = 0, d1 / scale, d2 / scale, x * scale
+    elif p2 * y < 0:
+        return nothing
+    else:
+        matrix = [p1 / p2, -one, one, x / y]
+        scale = one + matrix[0] * matrix[3]
+        flag, d1, d2, x = 1, d2 / scale, d1 / scale, y * scale
+    d1, first = _scaled(d1)
+    d2, second = _scaled(d2)
+    matrix = [matrix[0] / first, matrix[1] / second, matrix[2] / first, matrix[3] / second]
+    return (flag if first == second == 1 else -1), matrix, (d1, d2, x / first)
+
+
+def _scaled(factor: Any) -> tuple[Any, Any]:
+    """A factor between the limits, and the root of that by which it was multiplied."""
+    root = factor * 0 + 1
+    while factor and np.isfinite(factor) and not 1 / _GAMMA**2 < abs(factor) < _GAMMA**2:
+        step = type(root)(_GAMMA if abs(factor) < 1 else 1 / _GAMMA)
+        factor, root = factor * step * step, root * step
+    return factor, root
+
+
+RotEx, RotmEx, RotgEx, RotmgEx = rot, rotm, rotg, rotmg

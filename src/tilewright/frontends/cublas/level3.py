@@ -11,7 +11,16 @@ import numpy as np
 
 from tilewright.frontends.cublas.operands import Operands, RefusedCall
 from tilewright.frontends.cublas.products import multiply
-from tilewright.frontends.cublas.storage import is_upper, multiplied, solved, triangle, triangular, update, whole
+from tilewright.frontends.cublas.storage import (
+    is_upper,
+    multiplied,
+    packed,
+    solved,
+    triangle,
+    triangular,
+    update,
+    whole,
+)
 from tilewright.frontends.host_arrays import Array, read, write
 
 
@@ -95,7 +104,8 @@ def her2k(call: Operands) -> None:
     _rank_k(call, hermitian=True, both=True)
 
 
-syrkx, herkx = syrk, herk
+syrkx = syrkEx = syrk3mEx = syrk
+herkx = herkEx = herk3mEx = herk
 
 
 def _rank_k(call: Operands, *, hermitian: bool, both: bool) -> None:
@@ -147,3 +157,17 @@ def dgmm(call: Operands) -> None:
             read(call.gpu, call.vector("x", count)) if step else read(call.gpu, call.vector("x", 1)).repeat(count)
         )
         write(call.gpu, target, matrix * (diagonal[None, :] if right else diagonal[:, None]))
+
+
+def tpttr(call: Operands) -> None:
+    """A triangle of A from a packed one."""
+    call.leading("lda", call["n"])
+    for (_, _, stored), (_, _, target) in zip(packed(call, call["n"]), triangle(call, "A", call["n"]), strict=True):
+        write(call.gpu, target, read(call.gpu, stored))
+
+
+def trttp(call: Operands) -> None:
+    """A packed triangle from one of A."""
+    call.leading("lda", call["n"])
+    for (_, _, stored), (_, _, target) in zip(triangle(call, "A", call["n"]), packed(call, call["n"]), strict=True):
+        write(call.gpu, target, read(call.gpu, stored))

@@ -34,6 +34,7 @@ _NUMBERS: Mapping[str, str] = MappingProxyType(
         "__half": "float16",
         "int": "int32",
         "int64_t": "int64",
+        "cublasOperation_t": "int32",
     }
 )
 #: Types of sums, by how the name of a `cublasComputeType_t` begins.
@@ -51,8 +52,10 @@ _CHOICES: Mapping[str, int] = MappingProxyType(
     dict.fromkeys(("trans", "transa", "transb"), 3) | dict.fromkeys(("uplo", "side", "diag"), 2)
 )
 #: Addresses of numbers, which every call reads or writes.
-_NEEDED = ("alpha", "beta", "result", "a", "b", "c", "s", "param")
-_COUNTS = ("m", "n", "k", "kl", "ku", "batchCount")
+_NEEDED = ("alpha", "beta", "result", "a", "b", "c", "s", "param", "d1", "d2", "x1", "y1")
+_COUNTS = ("m", "n", "k", "kl", "ku", "batchCount", "group_count")
+#: Parameters that name the type of a number, where that is not `alphaType` of `alpha`.
+_TYPED: Mapping[str, str] = MappingProxyType({"a": "abType", "b": "abType", "c": "csType", "s": "csType"})
 #: Values of a `cublasOperation_t` and of a `cublasFillMode_t`.
 CONJUGATED, UPPER = 2, 1
 
@@ -97,6 +100,9 @@ class Operands:
             if name in _CHOICES and not 0 <= value < _CHOICES[name]:
                 raise RefusedCall("INVALID_VALUE", f"`{name}` must be from 0 to {_CHOICES[name] - 1} (got {value})")
             if name in _NEEDED and not value:
+                raise RefusedCall("INVALID_VALUE", f"`{name}` must be an address (got 0)")
+        for name in self.listed:
+            if not self[name] and self["group_count"]:
                 raise RefusedCall("INVALID_VALUE", f"`{name}` must be an address (got 0)")
         if "Atype" in self.given:
             self._sums()
@@ -175,18 +181,31 @@ class Operands:
         known = _NUMBERS.get(declared.removeprefix("const ").removesuffix(" *"))
         if known:
             return np.dtype(known)
-        return self.dtype(f"{name}Type") if f"{name}Type" in self.given else self._sums()
+        named = _TYPED.get(name, f"{name}Type")
+        return self.dtype(named) if named in self.given else self._sums()
 
     def _sums(self) -> np.dtype[Any]:
         """The type that `computeType` names: CUDA 10, and CuPy, give a `cudaDataType`."""
         given = self.given.get("computeType", COMPUTE_TYPES["32F"])
-        return sums(given, *(DATA_TYPES.get(self[f"{one}type"], "") for one in "ABC"))
+        kinds = [DATA_TYPES.get(self[f"{one if f'{one}type' in self.given else 'A'}type"], "") for one in "ABC"]
+        if self.function.letter == "C" and kinds[2] != "complex64":
+            raise RefusedCall("NOT_SUPPORTED", f"`Ctype` must be CUDA_C_32F (got {self['Ctype']})")
+        return sums(given, *kinds)
 
     def keep(self) -> None:
         """Read the numbers of the host, which it may change after the call."""
         for type_, name in self.function.parameters:
             if name in ("alpha", "beta", "c", "s", "param") and type_.startswith("const") and not self.on_device:
                 self.known[name] = self.numbers(name, 5 if name == "param" else 1)
+            if name in self.listed:
+                kind = self.number_type(name)
+                data = self.gpu.host.read(self[name], self["group_count"] * kind.itemsize)
+                self.known[name] = np.frombuffer(data, kind)
+
+    @property
+    def listed(self) -> list[str]:
+        """The parameters that are arrays of the host, with an element for each group of products."""
+        return [name for name in self.given if name.endswith("_array") or name == "group_size"]
 
     def number(self, name: str) -> Any:
         """A number that is passed by its address."""
@@ -201,13 +220,13 @@ class Operands:
             return read(self.gpu, array_at(self.gpu, self[name], kind, (count,)))
         return np.frombuffer(self.gpu.host.read(self[name], count * kind.itemsize), kind)
 
-    def give(self, name: str, value: Any) -> None:
-        """Write a number to its address."""
+    def give(self, name: str, value: Any, at: int = 0) -> None:
+        """Write a number to its address, or behind so many others of its type."""
         found = np.asarray(value).astype(self.number_type(name))
         if self.on_device:
-            write(self.gpu, array_at(self.gpu, self[name], found.dtype, (1,)), found)
+            write(self.gpu, array_at(self.gpu, self[name] + at * found.itemsize, found.dtype, (1,)), found)
         else:
-            self.gpu.host.write(self[name], found.tobytes())
+            self.gpu.host.write(self[name] + at * found.itemsize, found.tobytes())
 
 
 def enqueue(gpu: SimulatedGpu, stream: int, work: Callable[[], None]) -> None:

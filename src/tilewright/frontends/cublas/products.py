@@ -7,11 +7,12 @@ Source: cuBLAS, `cublas<t>gemm`, `cublasGemmEx` and their batched forms, `cublas
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tilewright.frontends.cublas.operands import Operands
+from tilewright.frontends.cublas.operands import Operands, RefusedCall
 from tilewright.frontends.host_arrays import Array, read, written
 from tilewright.multiply.problem.dtypes import element
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -76,7 +77,7 @@ def _of_tensor_cores(gpu: SimulatedGpu, target: Array, left: Array, right: Array
         return found.astype(target.dtype)
 
 
-gemm3m = gemmEx = GemmEx = gemm
+gemm3m = gemm3mEx = gemmEx = GemmEx = gemm
 
 
 def gemmBatched(call: Operands) -> None:
@@ -85,4 +86,28 @@ def gemmBatched(call: Operands) -> None:
         gemm(one)
 
 
-gemmStridedBatched = GemmBatchedEx = GemmStridedBatchedEx = gemmBatched
+gemmStridedBatched = GemmBatchedEx = GemmStridedBatchedEx = gemm3mBatched = gemm3mStridedBatched = gemmBatched
+
+
+def gemmGroupedBatched(call: Operands) -> None:
+    """The products of groups: matrices of a group have one shape, and their addresses are in arrays on the device.
+
+    Raises RefusedCall: numbers are on the device, types of A and C differ, or a count is negative.
+    """
+    if call.on_device or call.given.get("Atype") != call.given.get("Ctype"):
+        raise RefusedCall("NOT_SUPPORTED", "groups need numbers of the host, and one type of A, B and C")
+    if len(call.known["group_size"]) and call.known["group_size"].min() < 0:
+        raise RefusedCall("INVALID_VALUE", f"`group_size` must be at least 0 (got {call.known['group_size'].min()})")
+    types = {name: value for name, value in call.given.items() if name.endswith(("type", "Type"))}
+    addresses = {name: iter(call.addresses(f"{name}array", int(call.known["group_size"].sum()))) for name in "ABC"}
+    for at, count in enumerate(call.known["group_size"]):
+        each = {name.removesuffix("_array"): found[at : at + 1] for name, found in call.known.items()}
+        given = {name: each[name].item() for name in "transa transb m n k lda ldb ldc".split()}
+        for _ in range(count):
+            matrices = {name: next(found) for name, found in addresses.items()}
+            one = replace(call, given={**given, **types, **matrices}, known=each)
+            one.check()
+            gemm(one)
+
+
+GemmGroupedBatchedEx = gemmGroupedBatched

@@ -20,8 +20,9 @@ def without_comments(name: str) -> str:
     return re.sub(r"/\*.*?\*/|//[^\n]*", " ", found.read_text(), flags=re.DOTALL)
 
 
-def test_the_enumerations_are_the_vendor_s() -> None:
-    text = without_comments("cublasLt.h")
+@pytest.mark.parametrize("file", ["cublas_api.h", "cublasLt.h"])
+def test_the_enumerations_are_the_vendor_s(file: str) -> None:
+    text = without_comments(file)
     for body, name in re.findall(r"typedef enum \{(.*?)\} (\w+);", text, flags=re.DOTALL):
         values: dict[str, int] = {}
         number = -1
@@ -30,7 +31,11 @@ def test_the_enumerations_are_the_vendor_s() -> None:
             known = {**header.ENUMERATIONS["cublasPointerMode_t"], **values}
             number = eval(value, {}, known) if value else number + 1
             values[word.strip()] = number
-        assert lt_calls.ENUMERATIONS[name] == values, name
+        assert {**header.ENUMERATIONS, **lt_calls.ENUMERATIONS}[name] == values, name
+
+
+def test_the_structures_and_functions_of_cublaslt_are_the_vendor_s() -> None:
+    text = without_comments("cublasLt.h")
     for words, name in re.findall(r"uint64_t data\[(\d+)\];\s*\} cublasLt(\w+?)(?:Opaque)?_t;", text):
         assert lt_calls.DESCRIPTORS.get(name, lt_calls.ALGO).words == int(words), name
     declared = set(re.findall(r"CUBLASWINAPI (cublasLt\w+)", text))
