@@ -436,7 +436,7 @@ def drawn_of(row: str = PLAIN, epilogue: str = "BIAS", mode: int = HOST) -> Draw
     [
         *(({name: 0}, "NOT_INITIALIZED") for name in ("handle",)),
         ({"handle": 999}, "NOT_INITIALIZED"),
-        *(({name: 0}, "INVALID_VALUE") for name in "desc alpha A B beta C D Adesc Bdesc Cdesc Ddesc".split()),
+        *(({name: 0}, "INVALID_VALUE") for name in "desc alpha A B beta C D Adesc Bdesc Ddesc".split()),
         ({"stream": 999}, "EXECUTION_FAILED"),
     ],
 )
@@ -450,19 +450,24 @@ def test_wrong_parameters(library: Library, changed: dict[str, int], status: str
 @pytest.mark.parametrize(
     ("matrix", "attribute", "value", "status"),
     [
-        ("A", "ORDER", 2, "NOT_SUPPORTED"),
-        ("B", "ORDER", 4, "NOT_SUPPORTED"),
+        ("A", "ORDER", 2, "INVALID_VALUE"),  # a leading dimension of tiles is larger
+        ("B", "ORDER", -1, "NOT_SUPPORTED"),
         ("A", "PLANE_OFFSET", 64, "NOT_SUPPORTED"),
+        ("A", "ORDER", 5, "NOT_SUPPORTED"),
         ("A", "TYPE", 99, "NOT_SUPPORTED"),
         ("A", "TYPE", 1, "NOT_SUPPORTED"),
         ("D", "TYPE", 2, "NOT_SUPPORTED"),
-        ("C", "LD", 0, "INVALID_VALUE"),
+        ("C", "LD", -1, "INVALID_VALUE"),
+        ("D", "LD", 0, "INVALID_VALUE"),
         ("D", "LD", -7, "INVALID_VALUE"),
         ("A", "ROWS", 60, "INVALID_VALUE"),
         ("C", "COLS", 60, "INVALID_VALUE"),
         ("D", "BATCH_COUNT", 9, "INVALID_VALUE"),
         ("B", "BATCH_COUNT", 0, "INVALID_VALUE"),
-        ("B", "BATCH_MODE", 2, "INVALID_VALUE"),
+        ("B", "BATCH_MODE", 3, "INVALID_VALUE"),
+        ("B", "BATCH_MODE", 2, "INVALID_VALUE"),  # the others are of no groups
+        ("desc", "D_OUT_SCALE_POINTER", 64, "INVALID_VALUE"),
+        ("desc", "D_OUT_SCALE_MODE", 2, "INVALID_VALUE"),
         *(("desc", name, 3, "INVALID_VALUE") for name in ("TRANSA", "TRANSB")),
         ("desc", "TRANSC", 1, "NOT_SUPPORTED"),
         ("desc", "FILL_MODE", 0, "NOT_SUPPORTED"),
@@ -580,7 +585,385 @@ def test_c_may_be_missing_if_beta_is_0(library: Library) -> None:
     assert np.array_equal(found["D"], in_memory("f4", drawn.expected()["D"]), equal_nan=True)
 
 
+@pytest.mark.parametrize("leading", [3, 0])
+def test_c_may_have_the_layout_of_d_and_one_column_for_all(library: Library, leading: int) -> None:
+    a, c, numbers = np.arange(6, dtype="f4"), np.arange(12, dtype="f4"), np.array([1, 10], "f4")
+    one = library.made("MatrixLayout", 0, 3, 2, 3)
+    added = library.made("MatrixLayout", 0, 3, 4, leading) if not leading else 0
+    other, d = library.made("MatrixLayout", 0, 2, 4, 2), library.made("MatrixLayout", 0, 3, 4, 3)
+    at, found = numbers.ctypes.data, library.put(np.zeros(12, "f4"))
+    given = [at, library.put(a), one, library.put(np.ones(8, "f4")), other, at + 4, library.put(c), added, found, d]
+    assert (
+        library.call("cublasLtMatmul", library.handle, library.made("MatmulDesc", 68, 0), *given, 0, 0, 0, 0)
+        == "SUCCESS"
+    )
+    columns = c.reshape(4, 3) if leading else np.tile(c[:3], (4, 1))
+    assert np.array_equal(library.get(found, c).reshape(4, 3), a[:3] + a[3:] + 10 * columns)
+
+
+# -- factors of blocks ---------------------------------------------------------------------------------------------
+
+FLOAT4 = "e2m1"
+VALUES4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+VEC16, VEC32, OUTER, VEC128, BLOCK128, PER_BATCH = range(1, 7)
+
+
+def packed4(codes: Array) -> Array:
+    """Two numbers in a byte, the first in its low bits."""
+    return (codes[0::2] | codes[1::2] << 4).astype("u1")
+
+
+class Narrow:
+    """A transposed A times B, of narrow floats in whole columns, with factors of blocks."""
+
+    def __init__(self, rng: Any, kind: str, modes: tuple[int, int], m: int, n: int, k: int) -> None:
+        self.kind, self.modes, self.shape = kind, modes, (m, n, k)
+        self.memory: dict[str, Array] = {}
+        dense = {}
+        for name, mode, outer in zip("AB", modes, (m, n), strict=True):
+            if kind == FLOAT4:
+                codes = rng.integers(0, 16, outer * k)
+                self.memory[name], values = packed4(codes), VALUES4[codes]
+            else:
+                values = rng.integers(-3, 4, outer * k).astype(float)
+                self.memory[name] = in_memory(kind, values.astype(complex))
+            factors, self.memory[f"{name} factors"] = self.factors(rng, mode, outer, k)
+            dense[name] = values.reshape(outer, k) * factors
+        self.addend = rng.integers(-3, 4, (m, n)).astype(float)
+        self.product = dense["A"] @ dense["B"].T + self.addend
+
+    def factors(self, rng: Any, mode: int, outer: int, k: int) -> tuple[Array, Array]:
+        """The factor of each element, and what lies in memory."""
+        size = {VEC16: 16, VEC32: 32}.get(mode, 128)
+        count = -(-k // size)
+        power = rng.integers(-2, 3, (outer, count))
+        if mode == BLOCK128:
+            power = power[::size].repeat(size, 0)[:outer]
+            held = np.full(-(-outer // size) * (-(-count // 4) * 4), np.nan, "f4")
+            for block in range(0, outer, size):
+                held[block // size * (-(-count // 4) * 4) :][:count] = 2.0 ** power[block]
+        elif mode == VEC128:
+            held = (2.0**power).T.astype("f4").reshape(-1)
+        else:
+            held = np.zeros(-(-outer // 128) * 128 * -(-count // 4) * 4, "u1")
+            for i, j in itertools.product(range(outer), range(count)):
+                tile = (i // 128) * -(-count // 4) + j // 4
+                place = tile * 512 + (i % 32) * 16 + (i % 128) // 32 * 4 + j % 4
+                float8 = np.array(2.0 ** power[i, j], ml_dtypes.float8_e4m3fn).view("u1")
+                held[place] = power[i, j] + 127 if mode == VEC32 else float8
+        return (2.0**power).repeat(size, 1)[:, :k], held
+
+    def perform(self, library: Library, d: str = "f4", edits: Mapping[str, Any] = {}) -> tuple[str, Array, Array]:
+        """The status, D, and the factors of its blocks."""
+        m, n, k = self.shape
+        number = {FLOAT4: 33}.get(self.kind) or KINDS[self.kind][0]
+        place = {name: library.put(one) for name, one in self.memory.items()}
+        attributes = {"TRANSA": 1, "A_SCALE_MODE": self.modes[0], "B_SCALE_MODE": self.modes[1]}
+        attributes |= {f"{name}_SCALE_POINTER": place[f"{name} factors"] for name in "AB"}
+        wide = "bf" if d in (FLOAT4, E4M3) else d
+        addend = in_memory(wide, self.addend.T.reshape(-1).astype(complex))
+        start = np.zeros(m * n // 2, "u1") if d == FLOAT4 else in_memory(d, np.zeros(m * n, complex))
+        out = np.zeros(4096, "u1")
+        at, out_at = library.put(start), library.put(out)
+        if wide != d:
+            attributes |= {"D_OUT_SCALE_POINTER": out_at, "D_OUT_SCALE_MODE": self.modes[0]}
+        desc = library.made("MatmulDesc", 68, 0, **attributes | edits)
+        layouts = [library.made("MatrixLayout", number, k, outer, k) for outer in (m, n)]
+        layouts += [library.made("MatrixLayout", {FLOAT4: 33}.get(one) or KINDS[one][0], m, n, m) for one in (wide, d)]
+        one = np.ones(1, "f4")
+        given = [one.ctypes.data, place["A"], layouts[0], place["B"], layouts[1], one.ctypes.data]
+        given += [library.put(addend), layouts[2], at, layouts[3], 0, 0, 0, 0]
+        status = library.call("cublasLtMatmul", library.handle, desc, *given)
+        return status, library.get(at, start), library.get(out_at, out)
+
+
+SCALED = [
+    ("h100", E4M3, (VEC128, VEC128)), ("h100", E4M3, (VEC128, BLOCK128)), ("h100", E4M3, (BLOCK128, VEC128)),
+    ("b200", E4M3, (VEC32, VEC32)), ("b200", FLOAT4, (VEC16, VEC16)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind", "modes"), SCALED)
+def test_factors_of_blocks(name: str, kind: str, modes: tuple[int, int]) -> None:
+    with tw.simulated_gpu(name) as gpu:
+        library = Library(gpu)
+        for at, shape in enumerate(((32, 16, 32), (160, 32, 288), (32, 160, 672))):
+            narrow = Narrow(np.random.default_rng([at, 2]), kind, modes, *shape)
+            status, found, _ = narrow.perform(library)
+            assert status == "SUCCESS", library.reason
+            assert np.array_equal(found.reshape(shape[1], shape[0]).T, narrow.product.astype("f4"))
+
+
+@pytest.mark.parametrize(("kind", "mode"), [(E4M3, VEC32), (FLOAT4, VEC16)])
+def test_results_with_factors_of_blocks(kind: str, mode: int) -> None:
+    """A factor is at least what the largest element of its block needs, and no factor but the next would do."""
+    with tw.simulated_gpu("b200") as gpu:
+        library, (m, n, k) = Library(gpu), (96, 160, 64)
+        narrow = Narrow(np.random.default_rng(3), kind, (mode, mode), m, n, k)
+        status, found, codes = narrow.perform(library, kind)
+        assert status == "SUCCESS", library.reason
+        pairs = np.stack([found & 15, found >> 4], 1).reshape(-1) if kind == FLOAT4 else found
+        values = (VALUES4[pairs] if kind == FLOAT4 else found.astype(float)).reshape(n, m)
+        size, largest = (16, 6) if kind == FLOAT4 else (32, 448)
+        wanted = narrow.product.T.astype(ml_dtypes.bfloat16 if kind == "" else "f4").astype(float)
+        for i, j in itertools.product(range(n), range(m // size)):
+            tile = (i // 128) * -(-(m // size) // 4) + j // 4
+            code = codes[tile * 512 + (i % 32) * 16 + (i % 128) // 32 * 4 + j % 4]
+            block, exact = values[i, j * size :][:size], wanted[i, j * size :][:size]
+            need = np.abs(exact).max() / largest
+            if kind == FLOAT4:
+                factor = float(code.view(ml_dtypes.float8_e4m3fn))
+                assert factor == float(np.array(need, ml_dtypes.float8_e4m3fn))
+                allowed = np.abs(VALUES4[:, None] - np.clip(exact / factor, -6, 6)).min(0) + 1e-6
+            else:
+                factor = 2.0 ** (int(code) - 127)
+                assert need <= factor < 2 * need
+                allowed = np.maximum(np.abs(exact / factor) * 2.0**-4, 2.0**-10)
+            assert np.all(np.abs(block - np.clip(exact / factor, -largest, largest)) <= allowed)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "modes", "d", "edits", "status"),
+    [
+        ("h100", E4M3, (BLOCK128, BLOCK128), "f4", {}, "NOT_SUPPORTED"),
+        ("h100", E4M3, (VEC32, VEC32), "f4", {}, "NOT_SUPPORTED"),  # of Blackwell
+        ("b200", E4M3, (VEC128, VEC128), "f4", {}, "NOT_SUPPORTED"),  # of Hopper
+        ("b200", E4M3, (VEC16, VEC16), "f4", {}, "NOT_SUPPORTED"),
+        ("b200", FLOAT4, (VEC32, VEC32), "f4", {}, "NOT_SUPPORTED"),
+        ("b200", FLOAT4, (VEC16, VEC16), "f4", {"A_SCALE_MODE": 0, "B_SCALE_MODE": 0}, "NOT_SUPPORTED"),
+        ("b200", E4M3, (VEC32, VEC32), "f4", {"B_SCALE_MODE": 0}, "NOT_SUPPORTED"),
+        ("b200", E4M3, (VEC32, VEC32), "f4", {"A_SCALE_POINTER": 0}, "INVALID_VALUE"),
+        ("b200", E4M3, (VEC32, VEC32), E4M3, {"D_OUT_SCALE_POINTER": 0}, "INVALID_VALUE"),
+        ("b200", E4M3, (VEC32, VEC32), E4M3, {"D_OUT_SCALE_MODE": 0}, "INVALID_VALUE"),
+        ("b200", E4M3, (VEC32, VEC32), "f4", {"D_OUT_SCALE_POINTER": 64}, "INVALID_VALUE"),
+        ("b200", FLOAT4, (VEC16, VEC16), "f4", {"TRANSA": 0}, "INVALID_VALUE"),
+        ("b200", FLOAT4, (VEC16, VEC16), E4M3, {}, "NOT_SUPPORTED"),
+        ("h100", E4M3, (VEC128, VEC128), E4M3, {}, "NOT_SUPPORTED"),
+        ("b200", E4M3, (PER_BATCH, PER_BATCH), "f4", {}, "SUCCESS"),
+        ("b200", E4M3, (VEC32, VEC32), "f4", {"A_SCALE_MODE": 12}, "NOT_SUPPORTED"),
+    ],
+)  # fmt: skip
+def test_factors_that_are_refused(
+    name: str, kind: str, modes: tuple[int, int], d: str, edits: Mapping[str, int], status: str
+) -> None:
+    with tw.simulated_gpu(name) as gpu:
+        library = Library(gpu)
+        assert Narrow(np.random.default_rng(1), kind, modes, 32, 32, 128).perform(library, d, edits)[0] == status
+
+
+# -- planes, tiles, groups -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("half", "result"), [(6, 6), (15, 15), (6, 4), (15, 4)])
+def test_complex_numbers_in_two_planes(library: Library, half: int, result: int) -> None:
+    kinds, m, n, k = {6: "f2", 15: "bf", 4: "f4"}, 5, 3, 7
+    rng, planes, places = np.random.default_rng(half), {}, {}
+    for name, rows, columns, number in (("A", k, m, half), ("B", k, n, half), ("C", m, n, result)):
+        dense = rng.integers(-3, 4, (2, 2, columns, rows)).astype(float)  # part, matrix, column, row
+        planes[name] = (dense[0] + 1j * dense[1]).swapaxes(1, 2)
+        places[name] = library.put(in_memory(kinds[number], dense.reshape(-1).astype(complex)))
+    item = {6: 2, 15: 2, 4: 4}
+
+    def layout(number: int, rows: int, columns: int) -> int:
+        step = rows * columns
+        attributes = {"BATCH_COUNT": 2, "STRIDED_BATCH_OFFSET": step, "PLANE_OFFSET": 2 * step * item[number]}
+        return library.made("MatrixLayout", number, rows, columns, rows, **attributes)
+
+    numbers = np.array([1 + 2j, 2 - 1j], "c8")
+    a, b, c = layout(half, k, m), layout(half, k, n), layout(result, m, n)
+    desc = library.made("MatmulDesc", 68, 4, TRANSA=2)
+    at = numbers.ctypes.data
+    given = [at, places["A"], a, places["B"], b, at + 8, places["C"], c, places["C"], c, 0, 0, 0, 0]
+    assert library.call("cublasLtMatmul", library.handle, desc, *given) == "SUCCESS", library.reason
+    wanted = numbers[0] * planes["A"].conj().swapaxes(1, 2) @ planes["B"] + numbers[1] * planes["C"]
+    parts = np.stack([wanted.real, wanted.imag]).swapaxes(2, 3).reshape(-1)
+    held = in_memory(kinds[result], parts.astype(complex))
+    assert np.array_equal(library.get(places["C"], held), held)
+    given[2] = library.made("MatrixLayout", 4, k, m, k)
+    assert library.call("cublasLtMatmul", library.handle, desc, *given) == "NOT_SUPPORTED"
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_orders_by_tiles_hold_each_element_once(library: Library, order: int) -> None:
+    """A matrix that goes into tiles comes back; padding stays, and neighbours are those of the documentation."""
+    rng, (rows, columns), number = np.random.default_rng(order), (37, 70), np.ones(1, "f4")
+    unit = {2: 1, 3: 8, 4: 32}[order]
+    leading = 32 * -(-rows // unit) * unit
+    values = rng.integers(-100, 100, rows * columns).astype("i1")
+    start, back = np.full(3 * leading, 99, "i1"), np.zeros_like(values)
+    at, tiles, back_at = library.put(values), library.put(start), library.put(back)
+    plain = library.made("MatrixLayout", 3, rows, columns, rows)
+    tiled = library.made("MatrixLayout", 3, rows, columns, leading, ORDER=order)
+    desc, one = library.made("MatrixTransformDesc", 0), number.ctypes.data
+    for given in ((at, plain, 0, 0, 0, tiles, tiled), (tiles, tiled, 0, 0, 0, back_at, plain)):
+        assert library.call("cublasLtMatrixTransform", library.handle, desc, one, *given, 0) == "SUCCESS"
+    assert np.array_equal(library.get(back_at, back), values)
+    held, dense = library.get(tiles, start), values.reshape(columns, rows).T
+    assert np.array_equal(np.sort(held), np.sort(np.concatenate([values, np.full(held.size - values.size, 99, "i1")])))
+    run = 4 if order == 3 else 32  # elements of a row that lie beside each other
+    assert np.array_equal(held[:run], dense[0, :run])
+    following = {2: (1, 0), 3: (2, 0), 4: (1, 0)}[order]  # the first element of the next run
+    assert held[run] == dense[following]
+    assert held[leading] == dense[0, 32]
+    short = library.made("MatrixLayout", 3, rows, columns, leading - 1, ORDER=order)
+    given = (desc, one, at, plain, 0, 0, 0, tiles, short, 0)
+    assert library.call("cublasLtMatrixTransform", library.handle, *given) == "INVALID_VALUE"
+
+
+@pytest.mark.parametrize(
+    ("name", "orders", "status"),
+    [
+        ("a100", (2, 3, 2), "SUCCESS"), ("a100", (2, 4, 2), "SUCCESS"), ("t4", (2, 3, 2), "SUCCESS"),
+        ("t4", (2, 4, 2), "NOT_SUPPORTED"), ("h100", (2, 3, 2), "NOT_SUPPORTED"), ("a100", (2, 2, 2), "NOT_SUPPORTED"),
+        ("a100", (0, 3, 2), "NOT_SUPPORTED"), ("a100", (2, 3, 0), "NOT_SUPPORTED"),
+    ],
+)  # fmt: skip
+def test_products_of_bytes_in_tiles(name: str, orders: tuple[int, int, int], status: str) -> None:
+    with tw.simulated_gpu(name, check=True) as gpu:
+        library, rng, (m, n, k), unit = Library(gpu), np.random.default_rng(4), (20, 12, 40), np.ones(1, "f4")
+        desc, one = library.made("MatrixTransformDesc", 0), unit.ctypes.data
+        dense = [rng.integers(-9, 9, shape).astype("i1") for shape in ((m, k), (n, k))]
+        places, layouts = [], []
+        for values, order in zip(dense, orders, strict=False):
+            rows, columns = values.shape
+            leading = rows if order == 0 else 32 * -(-rows // 32) * 32
+            plain = library.made("MatrixLayout", 3, rows, columns, rows)
+            layouts.append(library.made("MatrixLayout", 3, rows, columns, leading, ORDER=order))
+            places.append(gpu.allocate(leading * columns))
+            given = (library.put(values.T.reshape(-1).copy()), plain, 0, 0, 0, places[-1], layouts[-1], 0)
+            assert library.call("cublasLtMatrixTransform", library.handle, desc, one, *given) == "SUCCESS"
+        layouts.append(library.made("MatrixLayout", 10, m, n, m if orders[2] == 0 else 32 * m, ORDER=orders[2]))
+        found, back = gpu.allocate(4 * 32 * m), gpu.allocate(4 * m * n)
+        numbers = np.array([1, 0], "i4")
+        product = library.made("MatmulDesc", 72, 10, TRANSB=1)
+        at = numbers.ctypes.data
+        given = [at, places[0], layouts[0], places[1], layouts[1], at + 4, found, layouts[2], found, layouts[2]]
+        assert library.call("cublasLtMatmul", library.handle, product, *given, 0, 0, 0, 0) == status, library.reason
+        if status == "SUCCESS":
+            plain = library.made("MatrixLayout", 10, m, n, m)
+            given = [one, found, layouts[2], 0, 0, 0, back, plain, 0]
+            assert library.call("cublasLtMatrixTransform", library.handle, desc, *given) == "SUCCESS"
+            wanted = dense[0].astype("i4") @ dense[1].astype("i4").T
+            assert np.array_equal(library.get(back, np.zeros(m * n, "i4")).reshape(n, m).T, wanted)
+        assert gpu.findings == ()
+
+
+class Groups:
+    """Products of shapes that are on the device."""
+
+    def __init__(self, library: Library, kind: str, wide: bool, scaled: int = 0) -> None:
+        self.library, rng, count = library, np.random.default_rng(6), "i8" if wide else "i4"
+        self.shapes = [(16, 32, 48), (32, 16, 0), (0, 16, 16), (48, 16, 32)]
+        m, n, k = np.array(self.shapes).T
+        arrays = {"A": (k, m, k), "B": (k, n, k), "D": (m, n, m)}
+        put = lambda values: library.put(np.array(values).astype(count))  # noqa: E731
+        self.layouts, self.lists, self.wanted, self.results = {}, {}, [], []
+        for name, (rows, columns, leading) in arrays.items():
+            held = np.zeros(14, "u8")
+            library.kept.append(held)
+            number = KINDS["f4" if name == "D" else kind][0]
+            given = (held.ctypes.data, 112, number, len(self.shapes), put(rows), put(columns), put(leading))
+            assert library.call("cublasLtGroupedMatrixLayoutInit_internal", *given) == "SUCCESS"
+            for width in ("GROUPED_ROWS_COLS_ARRAY", "GROUPED_LD_ARRAY"):
+                library.set("MatrixLayout", held.ctypes.data, f"{width}_INTEGER_WIDTH", int(wide))
+            self.layouts[name] = held.ctypes.data
+        places: dict[str, list[int]] = {"A": [], "B": [], "D": []}
+        self.alphas, self.scales = [], {"A": [], "B": []}
+        for at, (m, n, k) in enumerate(self.shapes):
+            a, b, c = (rng.integers(-3, 4, shape).astype(float) for shape in ((m, k), (n, k), (n, m)))
+            factors = [2.0 ** (at % 3), 2.0 ** -(at % 2)] if scaled else [1.0, 1.0]
+            for name, values, factor in zip("AB", (a, b), factors, strict=True):
+                places[name].append(library.put(in_memory(kind, values.reshape(-1).astype(complex))))
+                self.scales[name].append(library.put(np.array([factor], "f4")))
+            places["D"].append(library.put(c.reshape(-1).astype("f4")))
+            self.alphas.append(library.put(np.array([at + 1], "f4")))
+            self.wanted.append((a @ b.T * factors[0] * factors[1], c.T))
+        self.lists = {name: library.put(np.array(each, "u8")) for name, each in places.items()}
+        self.results = places["D"]
+
+    def perform(self, alpha: int, beta: int, edits: Mapping[str, int] = {}, **changed: int) -> str:
+        desc = self.library.made("MatmulDesc", 68, 0, TRANSA=1, **edits)
+        layouts = self.layouts | changed
+        given = [alpha, self.lists["A"], layouts["A"], self.lists["B"], layouts["B"], beta]
+        given += [self.lists["D"], layouts["D"]] * 2
+        return self.library.call("cublasLtMatmul", self.library.handle, desc, *given, 0, 0, 0, 0)
+
+    def check(self, alphas: Sequence[float], beta: float) -> None:
+        for (m, n, _), alpha, place, (product, addend) in zip(
+            self.shapes, alphas, self.results, self.wanted, strict=True
+        ):
+            found = self.library.get(place, np.zeros(m * n, "f4")).reshape(n, m).T
+            assert np.array_equal(found, alpha * product + beta * addend)
+
+
+@pytest.mark.parametrize(("name", "kind", "wide"), [("h100", "f2", False), ("b200", "bf", True), ("h100", E4M3, False)])
+def test_products_of_groups_whose_shapes_are_on_the_device(name: str, kind: str, wide: bool) -> None:
+    with tw.simulated_gpu(name) as gpu:
+        library, numbers = Library(gpu), np.array([3, 2], "f4")
+        groups = Groups(library, kind, wide)
+        assert groups.perform(numbers.ctypes.data, numbers.ctypes.data + 4) == "SUCCESS", library.reason
+        groups.check([3] * 4, 2)
+
+
+def test_groups_have_numbers_and_factors_of_their_own() -> None:
+    with tw.simulated_gpu("b200") as gpu:
+        library = Library(gpu)
+        groups = Groups(library, E4M3, wide=False, scaled=1)
+        alphas = library.put(np.array(groups.alphas, "u8"))
+        factors = {name: library.put(np.array(each, "u8")) for name, each in groups.scales.items()}
+        edits = {"POINTER_MODE": 1, "ALPHA_BATCH_STRIDE": 1, "A_SCALE_MODE": PER_BATCH, "B_SCALE_MODE": PER_BATCH}
+        edits |= {f"{name}_SCALE_POINTER": place for name, place in factors.items()}
+        assert groups.perform(alphas, library.put(np.array([1], "f4")), edits) == "SUCCESS", library.reason
+        groups.check([1, 2, 3, 4], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "edits", "changed", "status"),
+    [
+        ("a100", {}, {}, "NOT_SUPPORTED"),
+        ("h100", {"EPILOGUE": 2}, {}, "NOT_SUPPORTED"),
+        ("h100", {"POINTER_MODE": 2}, {}, "NOT_SUPPORTED"),
+        ("h100", {"POINTER_MODE": 1, "ALPHA_BATCH_STRIDE": 1}, {}, "NOT_SUPPORTED"),
+        ("b200", {"ALPHA_BATCH_STRIDE": 1}, {}, "NOT_SUPPORTED"),
+        ("b200", {"TRANSB": 1}, {}, "EXECUTION_FAILED"),
+        ("h100", {}, {"ORDER": 1}, "NOT_SUPPORTED"),
+        ("h100", {}, {"GROUPED_ROWS_ARRAY": 64}, "EXECUTION_FAILED"),
+        ("h100", {}, {"BATCH_COUNT": 3}, "INVALID_VALUE"),
+    ],
+)
+def test_groups_that_are_refused(name: str, edits: Mapping[str, int], changed: Mapping[str, int], status: str) -> None:
+    with tw.simulated_gpu(name) as gpu:
+        library, numbers = Library(gpu), np.array([1, 0], "f4")
+        groups = Groups(library, "f2", wide=False)
+        for attribute, value in changed.items():
+            library.set("MatrixLayout", groups.layouts["A"], attribute, value)
+        assert groups.perform(numbers.ctypes.data, numbers.ctypes.data + 4, edits) == status, library.reason
+        short = np.zeros(8, "u8")
+        given = (short.ctypes.data, 64, 2, 1, 0, 0, 0)
+        assert library.call("cublasLtGroupedMatrixLayoutInit_internal", *given) == "INVALID_VALUE"
+
+
 # -- descriptors --------------------------------------------------------------------------------------------------
+
+
+def test_older_programs_have_shorter_descriptors(library: Library) -> None:
+    """Their layouts have 64 bytes, and no groups; what lies behind is not touched."""
+    one = lt_calls.DESCRIPTORS["MatrixLayout"]
+    place, rows = np.full(14, 7, "u8"), np.array([5], "u8")
+    assert library.call("cublasLtMatrixLayoutInit_internal", place.ctypes.data, 64, 0, 3, 4, 3) == "SUCCESS"
+    assert library.set("MatrixLayout", place.ctypes.data, "ROWS", 5) == "SUCCESS"
+    assert library.set("MatrixLayout", place.ctypes.data, "GROUPED_ROWS_ARRAY", 5) == "INVALID_VALUE"
+    assert place[8:].tolist() == [7] * 6
+    number = one.attributes["ROWS"].number
+    given = (place.ctypes.data, number, rows.ctypes.data, 8, 0)
+    rows[0] = 0
+    assert library.call("cublasLtMatrixLayoutGetAttribute", *given) == "SUCCESS"
+    assert rows[0] == 5
+    wide = np.array([9], "u8")
+    preference, average = library.made("MatmulPreference"), lt_calls.DESCRIPTORS["MatmulPreference"].attributes
+    number = average["GROUPED_DESC_D_AVERAGE_ROWS"].number
+    given = (preference, number, wide.ctypes.data, 8)
+    assert library.call("cublasLtMatmulPreferenceSetAttribute", *given) == "SUCCESS"
 
 
 @pytest.mark.parametrize("kind", [*lt_calls.DESCRIPTORS, "MatmulAlgo"])
@@ -623,7 +1006,7 @@ def test_descriptors_need_their_bytes_and_an_address(library: Library) -> None:
     for kind, one in lt_calls.DESCRIPTORS.items():
         place, first = np.zeros(one.words, "u8"), (0,) * len(one.first.split())
         name = f"cublasLt{kind}Init_internal"
-        assert library.call(name, place.ctypes.data, 8 * one.words - 1, *first) == "ALLOC_FAILED"
+        assert library.call(name, place.ctypes.data, one.sizes[0] - 1, *first) == "ALLOC_FAILED"
         assert library.call(name, 0, 8 * one.words, *first) == "INVALID_VALUE"
         assert (
             library.call(f"cublasLt{kind}SetAttribute", place.ctypes.data, 0, place.ctypes.data, 4) == "INVALID_VALUE"
@@ -633,13 +1016,14 @@ def test_descriptors_need_their_bytes_and_an_address(library: Library) -> None:
 # -- algorithms ---------------------------------------------------------------------------------------------------
 
 
-def search(library: Library, requested: int = 5, **changed: int) -> tuple[str, int, Array]:
+def search(library: Library, requested: int = 5, end: str = "", **changed: int) -> tuple[str, int, Array]:
     desc = library.made("MatmulDesc", 68, 0)
     layout = library.made("MatrixLayout", 0, 200, 200, 200)
     found, count = np.zeros((5, 96), "u1"), np.array([-1], "i4")
     given = {"desc": desc, **dict.fromkeys("ABCD", layout), "preference": library.made("MatmulPreference")} | changed
     places = (requested, found.ctypes.data, count.ctypes.data)
-    status = library.call("cublasLtMatmulAlgoGetHeuristic", library.handle, *given.values(), *places)
+    places += (0,) if end else ()
+    status = library.call(f"cublasLtMatmulAlgoGetHeuristic{end}", library.handle, *given.values(), *places)
     return status, int(count[0]), found
 
 
@@ -656,6 +1040,7 @@ def test_a_search_gives_algorithms_that_products_take(library: Library) -> None:
         assert drawn_of().perform(library, {"algo": found[at:].ctypes.data})[0] == "SUCCESS"
     assert search(library, 1)[:2] == ("SUCCESS", 1)
     assert search(library, 0)[0] == "INVALID_VALUE"
+    assert search(library, end="ForStream")[:2] == ("SUCCESS", 3)
     assert search(library, preference=0)[0] == "INVALID_VALUE"
     assert search(library, A=library.made("MatrixLayout", 0, 7, 7, 7))[:2] == ("INVALID_VALUE", 0)
     assert search(library, desc=library.made("MatmulDesc", 70, 1))[:2] == ("NOT_SUPPORTED", 0)
@@ -762,14 +1147,15 @@ def test_sums_of_matrices(library: Library, kinds: str) -> None:
 
 
 def test_sums_that_are_refused(library: Library) -> None:
-    desc, number = library.made("MatrixTransformDesc", 0), np.ones(1, "f4").ctypes.data
+    desc, held = library.made("MatrixTransformDesc", 0), np.ones(1, "f4")
+    number = held.ctypes.data
     layout, other = library.made("MatrixLayout", 0, 4, 4, 4), library.made("MatrixLayout", 0, 4, 5, 4)
     at = library.put(np.zeros(64, "f4"))
     whole = [library.handle, desc, number, at, layout, number, at, layout, at, layout, 0]
     wrong = [
         (0, 0, "NOT_INITIALIZED"), (1, 0, "INVALID_VALUE"), (2, 0, "INVALID_VALUE"), (4, 0, "INVALID_VALUE"),
         (4, other, "INVALID_VALUE"), (8, 0, "INVALID_VALUE"), (9, 0, "INVALID_VALUE"),
-        (9, library.made("MatrixLayout", 0, 4, 4, 128, ORDER=2), "NOT_SUPPORTED"),
+        (9, library.made("MatrixLayout", 0, 4, 4, 128, ORDER=5), "NOT_SUPPORTED"),
         (9, library.made("MatrixLayout", 4, 4, 4, 4), "NOT_SUPPORTED"),
         (1, library.made("MatrixTransformDesc", 28), "NOT_SUPPORTED"),
         (1, library.made("MatrixTransformDesc", 0, TRANSA=3), "INVALID_VALUE"),
@@ -804,5 +1190,5 @@ def test_check_finds_an_unset_bias() -> None:
 
 def test_descriptors_fit_their_structures() -> None:
     for one in (*lt_calls.DESCRIPTORS.values(), lt_calls.ALGO):
-        assert one.layout.size <= 8 * one.words
+        assert one.places(one.sizes[1]).keys() == one.attributes.keys()
     assert all(one.name in answers.FUNCTIONS or one.statements for one in calls.functions())

@@ -16,7 +16,7 @@ from tilewright.frontends.libcuda import runtime
 from tilewright.simulate.device.gpu import SimulatedGpu
 
 #: The version that is answered: that of the header.
-VERSION = 130100
+VERSION = 131000
 _TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost
 #: Values that settings have before they are set, if they are not 0.
 _DEFAULTS: Mapping[str, int] = MappingProxyType({"EmulationSpecialValuesSupport": 0xFFFF})

@@ -84,9 +84,9 @@ _START = """\
 
 #define CUBLASWINAPI
 #define CUBLASAPI
-#define CUBLAS_VERSION 130100
+#define CUBLAS_VERSION 131000
 #define CUBLAS_VER_MAJOR 13
-#define CUBLAS_VER_MINOR 1
+#define CUBLAS_VER_MINOR 10
 #define CUBLAS_VER_PATCH 0
 
 typedef struct cublasContext *cublasHandle_t;

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from tilewright.frontends.cublas import handles
 from tilewright.frontends.cublas.lt_calls import ALGO, CAPABILITIES, DESCRIPTORS, Attribute, Descriptor
-from tilewright.frontends.cublas.lt_matrices import LtMatrixTransform, held
+from tilewright.frontends.cublas.lt_matrices import GROUPED, LtMatrixTransform, held
 from tilewright.frontends.cublas.lt_products import LtMatmul, Product, types_of
 from tilewright.frontends.cublas.operands import RefusedCall
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -38,9 +38,21 @@ def _initialise(one: Descriptor, gpu: SimulatedGpu, place: int, size: int, *valu
     """Make a descriptor in memory of the program."""
     if not place:
         raise RefusedCall("INVALID_VALUE", "a descriptor must have an address (got 0)")
-    if size < 8 * one.words:
-        raise RefusedCall("ALLOC_FAILED", f"a descriptor takes {8 * one.words} bytes (got {size})")
-    gpu.host.write(place, one.packed(dict(zip(one.given, values, strict=True))))
+    fitting = [least for least in one.sizes if size >= least]
+    if not fitting:
+        raise RefusedCall("ALLOC_FAILED", f"a descriptor takes {one.sizes[0]} bytes (got {size})")
+    gpu.host.write(place, one.packed(dict(zip(one.given, values, strict=True)), fitting[-1]))
+
+
+def _initialise_group(gpu: SimulatedGpu, place: int, size: int, kind: int, count: int, *arrays: int) -> None:
+    """Make the descriptor of the matrices of groups, whose shapes are on the device."""
+    one = DESCRIPTORS["MatrixLayout"]
+    if not place or count < 1 or size < one.sizes[1]:
+        rule = f"a descriptor takes {one.sizes[1]} bytes at an address, and at least 1 matrix"
+        raise RefusedCall("INVALID_VALUE", f"{rule} (got {count} matrices, {size} bytes at {place:#x})")
+    names = ("GROUPED_ROWS_ARRAY", "GROUPED_COLS_ARRAY", "GROUPED_LD_ARRAY")
+    values = {"TYPE": kind, "BATCH_COUNT": count, "BATCH_MODE": GROUPED, **dict(zip(names, arrays, strict=True))}
+    gpu.host.write(place, one.packed(values))
 
 
 def _named(attributes: Mapping[str, Attribute], number: int) -> tuple[str, Attribute]:
@@ -54,11 +66,11 @@ def _set(kind: str, gpu: SimulatedGpu, place: int, number: int, buffer: int, siz
     """Set an attribute of a descriptor or of an algorithm."""
     values, one = held(gpu, kind, place), DESCRIPTORS.get(kind, ALGO)
     name, attribute = _named(one.attributes, number)
-    if not buffer or size != attribute.size_bytes or name == "ID":
+    wide = name.startswith("GROUPED_") and size == 8  # programs set averages from 8 bytes, too
+    if not buffer or not (size == attribute.size_bytes or wide) or name == "ID" or name not in values:
         rule = f"{name} is set from {attribute.size_bytes} bytes" if name != "ID" else "ID is only read"
         raise RefusedCall("INVALID_VALUE", f"{rule} (got {size} bytes at {buffer:#x})")
-    values[name] = gpu.host.unpacked(attribute.form, buffer)
-    gpu.host.write(place, one.packed(values))
+    gpu.host.pack(attribute.form, place + one.places(one.sizes[1])[name], gpu.host.unpacked(attribute.form, buffer))
 
 
 def _get(kind: str, gpu: SimulatedGpu, place: int, number: int, buffer: int, size: int, written: int) -> None:
@@ -96,7 +108,7 @@ def _give(
 
 def _heuristic(gpu: SimulatedGpu, handle: int, desc: int, *given: int) -> None:
     """Algorithms for a product: all do it in the same way, and the first is as good as the others."""
-    *layouts, preference, requested, results, returned = given
+    *layouts, preference, requested, results, returned = given[:8]  # and a stream, perhaps
     handles.handle_of(gpu, handle)
     if requested <= 0 or not results or not returned:
         raise RefusedCall("INVALID_VALUE", f"there must be places for algorithms and their count (got {requested})")
@@ -115,7 +127,7 @@ def _heuristic(gpu: SimulatedGpu, handle: int, desc: int, *given: int) -> None:
 
 def _check(gpu: SimulatedGpu, handle: int, desc: int, *given: int) -> None:
     """Whether an algorithm can do a product; its fields of a result but for the algorithm."""
-    *layouts, algo, result = given
+    *layouts, algo, result = given[:6]  # and a stream, perhaps
     handles.handle_of(gpu, handle)
     held(gpu, "MatmulAlgo", algo)
     if not result:
@@ -174,7 +186,9 @@ def _functions() -> Iterator[tuple[str, Callable[..., None]]]:
         yield f"Lt{kind}Init_internal", functools.partial(_initialise, one)
         yield f"Lt{kind}SetAttribute", functools.partial(_set, kind)
         yield f"Lt{kind}GetAttribute", functools.partial(_get, kind)
-    yield from (("LtMatmulAlgoGetHeuristic", _heuristic), ("LtMatmulAlgoCheck", _check))
+    yield "LtGroupedMatrixLayoutInit_internal", _initialise_group
+    for end in ("", "ForStream"):
+        yield from ((f"LtMatmulAlgoGetHeuristic{end}", _heuristic), (f"LtMatmulAlgoCheck{end}", _check))
     yield from (("LtMatmulAlgoGetIds", _ids), ("LtMatmulAlgoInit", _init_algo))
     yield "LtMatmulAlgoConfigSetAttribute", functools.partial(_set, "MatmulAlgo")
     yield "LtMatmulAlgoConfigGetAttribute", functools.partial(_get, "MatmulAlgo")

@@ -12,7 +12,7 @@ import itertools
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -39,6 +39,7 @@ class Descriptor:
     attributes: Mapping[str, Attribute]
     enumeration: tuple[str, str]  #: The type of the attributes' numbers, and how their names begin.
     first: str = ""  #: Parameters that give values to attributes when it is made.
+    least: int = 0  #: Its size in older programs, without the attributes that do not fit; 0: the same.
 
     @property
     def given(self) -> list[str]:
@@ -52,19 +53,35 @@ class Descriptor:
         return zlib.crc32(self.enumeration[0].encode())
 
     @property
-    def layout(self) -> struct.Struct:
-        """Its format."""
-        return struct.Struct("<I" + "".join(one.form for one in self.attributes.values()))
+    def sizes(self) -> tuple[int, int]:
+        """Its size in bytes in older programs, and in new ones."""
+        return 8 * (self.least or self.words), 8 * self.words
 
-    def packed(self, values: Mapping[str, int]) -> bytes:
+    def places(self, size: int) -> dict[str, int]:
+        """Where each attribute lies in one of this size in bytes, as far as it fits."""
+        ends = itertools.accumulate((one.size_bytes for one in self.attributes.values()), initial=4)
+        found = zip(self.attributes.items(), ends, strict=False)
+        return {name: start for (name, one), start in found if start + one.size_bytes <= size}
+
+    def packed(self, values: Mapping[str, int], size: int = 0) -> bytes:
         """Its bytes; attributes without a value have their default."""
-        each = (values.get(name, one.default) for name, one in self.attributes.items())
-        return self.layout.pack(self.mark, *each).ljust(8 * self.words, b"\0")
+        size = size or self.sizes[1]
+        names = self.places(size)
+        form = "<I" + "".join(self.attributes[name].form for name in names)
+        each = (values.get(name, self.attributes[name].default) for name in names)
+        return struct.pack(form, self.mark ^ (size < self.sizes[1]), *each).ljust(size, b"\0")
 
-    def unpacked(self, data: bytes) -> dict[str, int] | None:
-        """The values of its attributes, by name; None if the bytes are of something else."""
-        mark, *values = self.layout.unpack(data[: self.layout.size])
-        return dict(zip(self.attributes, values, strict=True)) if mark == self.mark else None
+    def unpacked(self, read: Callable[[int, int], bytes]) -> dict[str, int] | None:
+        """The values of its attributes; None if it is something else. `read` gives bytes by place and count."""
+        small, large = self.sizes
+        data = read(0, small)
+        mark = int.from_bytes(data[:4], "little")
+        if mark not in (self.mark, self.mark ^ 1) or (mark != self.mark and small == large):
+            return None
+        data += read(small, large - small) if mark == self.mark and small < large else b""
+        names = self.places(len(data))
+        form = "<I" + "".join(self.attributes[name].form for name in names)
+        return dict(zip(names, struct.unpack_from(form, data)[1:], strict=True))
 
 
 def _attributes(text: str) -> Mapping[str, Attribute]:
@@ -86,12 +103,15 @@ def _attributes(text: str) -> Mapping[str, Attribute]:
 DESCRIPTORS: Mapping[str, Descriptor] = MappingProxyType(
     {
         "MatrixLayout": Descriptor(
-            8,
+            14,
             _attributes(
-                "TYPE:I ORDER:i ROWS:Q COLS:Q LD:q BATCH_COUNT:i=1 STRIDED_BATCH_OFFSET:q PLANE_OFFSET:q BATCH_MODE:I"
+                "TYPE:I ORDER:i ROWS:Q COLS:Q LD:q BATCH_COUNT:i=1 STRIDED_BATCH_OFFSET:q PLANE_OFFSET:q BATCH_MODE:I "
+                "GROUPED_ROWS_ARRAY:Q GROUPED_COLS_ARRAY:Q GROUPED_LD_ARRAY:Q GROUPED_ROWS_COLS_ARRAY_INTEGER_WIDTH:i "
+                "GROUPED_LD_ARRAY_INTEGER_WIDTH:i"
             ),
             ("cublasLtMatrixLayoutAttribute_t", "CUBLASLT_MATRIX_LAYOUT_"),
             "type:cudaDataType rows:uint64_t cols:uint64_t ld:int64_t",
+            least=8,
         ),
         "MatmulDesc": Descriptor(
             32,
@@ -102,7 +122,8 @@ DESCRIPTORS: Mapping[str, Descriptor] = MappingProxyType(
                 "B_SCALE_POINTER:Q C_SCALE_POINTER:Q D_SCALE_POINTER:Q AMAX_D_POINTER:Q EPILOGUE_AUX_DATA_TYPE:i=-1 "
                 "EPILOGUE_AUX_SCALE_POINTER:Q EPILOGUE_AUX_AMAX_POINTER:Q FAST_ACCUM:b BIAS_DATA_TYPE:i=-1 "
                 "A_SCALE_MODE@31:i B_SCALE_MODE:i C_SCALE_MODE:i D_SCALE_MODE:i EPILOGUE_AUX_SCALE_MODE:i "
-                "D_OUT_SCALE_POINTER:Q D_OUT_SCALE_MODE:i EMULATION_DESCRIPTOR:Q"
+                "D_OUT_SCALE_POINTER:Q D_OUT_SCALE_MODE:i EMULATION_DESCRIPTOR:Q ALPHA_BATCH_STRIDE:q "
+                "BETA_BATCH_STRIDE:q BATCH_INVARIANCE_FLAGS:i=32768"
             ),
             ("cublasLtMatmulDescAttributes_t", "CUBLASLT_MATMUL_DESC_"),
             "computeType scaleType:cudaDataType",
@@ -114,13 +135,15 @@ DESCRIPTORS: Mapping[str, Descriptor] = MappingProxyType(
             "scaleType:cudaDataType",
         ),
         "MatmulPreference": Descriptor(
-            8,
+            12,
             _attributes(
                 "SEARCH_MODE:I MAX_WORKSPACE_BYTES:Q REDUCTION_SCHEME_MASK@3:I=7 MIN_ALIGNMENT_A_BYTES@5:I=256 "
                 "MIN_ALIGNMENT_B_BYTES:I=256 MIN_ALIGNMENT_C_BYTES:I=256 MIN_ALIGNMENT_D_BYTES:I=256 "
-                "MAX_WAVES_COUNT:f IMPL_MASK@12:Q=18446744073709551615"
+                "MAX_WAVES_COUNT:f IMPL_MASK@12:Q=18446744073709551615 GROUPED_AVERAGE_REDUCTION_DIM:I "
+                "GROUPED_DESC_D_AVERAGE_ROWS:I GROUPED_DESC_D_AVERAGE_COLS:I"
             ),
             ("cublasLtMatmulPreferenceAttributes_t", "CUBLASLT_MATMUL_PREF_"),
+            least=8,
         ),
         "EmulationDesc": Descriptor(
             8,
@@ -148,7 +171,7 @@ CAPABILITIES = _attributes(
     "OUT_OF_PLACE_RESULT_SUPPORT:i=1 UPLO_SUPPORT:i TILE_IDS:I CUSTOM_OPTION_MAX:i CUSTOM_MEMORY_ORDER@10:i "
     "POINTER_MODE_MASK:I=31 EPILOGUE_MASK:I=1023 STAGES_IDS:I LD_NEGATIVE:i NUMERICAL_IMPL_FLAGS:Q "
     "MIN_ALIGNMENT_A_BYTES:I=1 MIN_ALIGNMENT_B_BYTES:I=1 MIN_ALIGNMENT_C_BYTES:I=1 MIN_ALIGNMENT_D_BYTES:I=1 "
-    "POINTER_ARRAY_BATCH_SUPPORT@21:i=1 FLOATING_POINT_EMULATION_SUPPORT:i"
+    "POINTER_ARRAY_BATCH_SUPPORT@21:i=1 FLOATING_POINT_EMULATION_SUPPORT:i POINTER_ARRAY_GROUPED_SUPPORT:i=1"
 )
 
 
@@ -161,24 +184,25 @@ def _rows() -> Iterator[tuple[str, str, str]]:
         yield "", f"Lt{name}Destroy", f"place:{kind}"
         yield "", f"Lt{name}SetAttribute", f"place:{kind} {value.format('const_void')}"
         yield "", f"Lt{name}GetAttribute", f"place:{kind} {value.format('void')} sizeWritten:size_t*"
+    arrays = "type:cudaDataType groupCount:int rows_array:const_void* cols_array:const_void* ld_array:const_void*"
+    yield "", "LtGroupedMatrixLayoutInit_internal", f"place:cublasLtMatrixLayout_t size:size_t {arrays}"
+    yield "", "LtGroupedMatrixLayoutCreate", f"place:cublasLtMatrixLayout_t* {arrays}"
     kind, types = "cublasLtMatmulAlgo_t", " ".join(f"{one}:cudaDataType" for one in "scaleType A B C D".split())
     sought = "handle:cublasLtHandle_t operationDesc:cublasLtMatmulDesc_t " + " ".join(
         f"{one}desc:cublasLtMatrixLayout_t" for one in "ABCD"
     )
     found = "result:cublasLtMatmulHeuristicResult_t*"
     config, sized = f"attr:{ALGO.enumeration[0]}", "buf:void* sizeInBytes:size_t sizeWritten:size_t*"
-    yield (
-        "",
-        "LtMatmulAlgoGetHeuristic",
-        f"{sought} preference:cublasLtMatmulPreference_t requested:int {found} returned:int*",
-    )
+    wanted = f"{sought} preference:cublasLtMatmulPreference_t requested:int {found} returned:int*"
+    for end, stream in (("", ""), ("ForStream", " stream")):
+        yield "", f"LtMatmulAlgoGetHeuristic{end}", wanted + stream
+        yield "", f"LtMatmulAlgoCheck{end}", f"{sought} algo:const_{kind}* {found}{stream}"
     yield (
         "",
         "LtMatmulAlgoGetIds",
         f"handle:cublasLtHandle_t computeType {types} requested:int ids:int* returned:int*",
     )
     yield "", "LtMatmulAlgoInit", f"handle:cublasLtHandle_t computeType {types} algoId:int algo:{kind}*"
-    yield "", "LtMatmulAlgoCheck", f"{sought} algo:const_{kind}* {found}"
     yield "", "LtMatmulAlgoCapGetAttribute", f"algo:const_{kind}* attr:cublasLtMatmulAlgoCapAttributes_t {sized}"
     yield "", "LtMatmulAlgoConfigSetAttribute", f"algo:{kind}* {config} buf:const_void* sizeInBytes:size_t"
     yield "", "LtMatmulAlgoConfigGetAttribute", f"algo:const_{kind}* {config} {sized}"
@@ -218,13 +242,18 @@ ROWS: Sequence[tuple[str, str, str]] = (
 IN_PROGRAM: Mapping[str, str] = MappingProxyType(
     {
         f"cublasLt{name}{verb}": statements.format(
-            f"cublasLt{name}", "".join(f", {word.partition(':')[0]}" for word in one.first.split())
+            f"cublasLt{name}",
+            "".join(f", {word.partition(':')[0]}" for word in first.split()),
+            f"cublasLt{name.removeprefix('Grouped')}_t",
         )
-        for name, one in DESCRIPTORS.items()
+        for name, first in (
+            *((name, one.first) for name, one in DESCRIPTORS.items()),
+            ("GroupedMatrixLayout", "type groupCount rows_array cols_array ld_array"),
+        )
         for verb, statements in (
             (
                 "Create",
-                "if (!place) return CUBLAS_STATUS_INVALID_VALUE; *place = ({0}_t)malloc(sizeof **place); "
+                "if (!place) return CUBLAS_STATUS_INVALID_VALUE; *place = ({2})malloc(sizeof **place); "
                 "return {0}Init_internal(*place, sizeof **place{1});",
             ),
             ("Destroy", "if (place) memset(place, 0, sizeof *place); free(place); return CUBLAS_STATUS_SUCCESS;"),
@@ -264,7 +293,8 @@ def _tiles() -> list[str]:
     rows, columns = range(8, 769, 8), range(64, 769, 64)
     wide = [f"{m}x{n}" for m, n in itertools.product(rows, columns) if m * n <= 49152]
     tall = [f"{m}x{n}" for m, n in itertools.product(columns, rows) if m * n <= 65536]
-    return list(dict.fromkeys((*old, *wide, *tall, "256x512", "256x1024", "512x512", "512x1024")))
+    narrow = [f"{m}x1" for m in (4, 8, 16, 24, 32, 40, 48, 64, 128, 192, 256)]
+    return list(dict.fromkeys((*old, *wide, *tall, "256x512", "256x1024", "512x512", "512x1024", *narrow)))
 
 
 def _numbered(start: str, names: Sequence[str], first: int = 0) -> dict[str, int]:
@@ -273,7 +303,8 @@ def _numbered(start: str, names: Sequence[str], first: int = 0) -> dict[str, int
 
 
 def _of_attributes(prefix: str, attributes: Mapping[str, Attribute]) -> dict[str, int]:
-    return {prefix + name: one.number for name, one in attributes.items()}
+    grouped = prefix.replace("_MATRIX", "_GROUPED_MATRIX") if prefix.endswith("LAYOUT_") else f"{prefix}GROUPED_"
+    return {re.sub(f"^{prefix}GROUPED_", grouped, prefix + name): one.number for name, one in attributes.items()}
 
 
 #: Enumerations, with their values.
@@ -288,10 +319,29 @@ ENUMERATIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "cublasLtMatmulInnerShape_t": _numbered(
             "CUBLASLT_MATMUL_INNER_SHAPE", "UNDEFINED MMA884 MMA1684 MMA1688 MMA16816".split()
         ),
-        "cublasLtMatmulMatrixScale_t": _numbered(
-            "CUBLASLT_MATMUL_MATRIX_SCALE",
-            "SCALAR_32F VEC16_UE4M3 VEC32_UE8M0 OUTER_VEC_32F VEC128_32F BLK128x128_32F".split(),
-        ),
+        "cublasLtMatmulMatrixScale_t": {
+            **_numbered(
+                "CUBLASLT_MATMUL_MATRIX_SCALE",
+                [
+                    *"SCALAR_32F VEC16_UE4M3 VEC32_UE8M0 OUTER_VEC_32F VEC128_32F BLK128x128_32F".split(),
+                    *("PER_BATCH_SCALAR_32F", "", "", "", "", "", "VEC128_MN_K4_UE8M0", "VEC32_MN_K4_UE8M0"),
+                ],
+            ),
+            "CUBLASLT_MATMUL_MATRIX_SCALE_RESERVED": 127,
+        },
+        "cublasLtIntegerWidth_t": {"CUBLASLT_INTEGER_WIDTH_32": 0, "CUBLASLT_INTEGER_WIDTH_64": 1},
+        "cublasLtMatmulBatchInvarianceFlags_t": {
+            f"CUBLASLT_BATCH_INVARIANCE_{name}": value
+            for name, value in (
+                ("DISABLED", 0),
+                ("ALIGN_2B", 1),
+                ("ALIGN_4B", 2),
+                ("ALIGN_8B", 3),
+                ("ALIGN_16B", 4),
+                ("AUTO", 8),
+                ("UNSET", 32768),
+            )
+        },
         **{
             f"cublasLtPointerMode{end}_t": {
                 f"CUBLASLT_POINTER_MODE_{part}{name}": 1 << at if part else at
@@ -304,7 +354,11 @@ ENUMERATIONS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "cublasLtOrder_t": {
             f"CUBLASLT_ORDER_{name}": at for at, name in enumerate("COL ROW COL32 COL4_4R2_8C COL32_2R_4R4".split())
         },
-        "cublasLtBatchMode_t": {"CUBLASLT_BATCH_MODE_STRIDED": 0, "CUBLASLT_BATCH_MODE_POINTER_ARRAY": 1},
+        "cublasLtBatchMode_t": {
+            "CUBLASLT_BATCH_MODE_STRIDED": 0,
+            "CUBLASLT_BATCH_MODE_POINTER_ARRAY": 1,
+            "CUBLASLT_BATCH_MODE_GROUPED": 2,
+        },
         "cublasLtReductionScheme_t": {
             f"CUBLASLT_REDUCTION_SCHEME_{name}": value
             for name, value in (("NONE", 0), ("INPLACE", 1), ("COMPUTE_TYPE", 2), ("OUTPUT_TYPE", 4), ("MASK", 7))

@@ -31,13 +31,15 @@ def test_the_enumerations_are_the_vendor_s(file: str) -> None:
             known = {**header.ENUMERATIONS["cublasPointerMode_t"], **values}
             number = eval(value, {}, known) if value else number + 1
             values[word.strip()] = number
-        assert {**header.ENUMERATIONS, **lt_calls.ENUMERATIONS}[name] == values, name
+        ours = {**header.ENUMERATIONS, **lt_calls.ENUMERATIONS}[name]
+        older = {word: number for word, number in values.items() if not word.endswith("_END")}
+        assert older.items() <= ours.items(), name  # the vendor's may be older
 
 
 def test_the_structures_and_functions_of_cublaslt_are_the_vendor_s() -> None:
     text = without_comments("cublasLt.h")
     for words, name in re.findall(r"uint64_t data\[(\d+)\];\s*\} cublasLt(\w+?)(?:Opaque)?_t;", text):
-        assert lt_calls.DESCRIPTORS.get(name, lt_calls.ALGO).words == int(words), name
+        assert 8 * int(words) in lt_calls.DESCRIPTORS.get(name, lt_calls.ALGO).sizes, name
     declared = set(re.findall(r"CUBLASWINAPI (cublasLt\w+)", text))
     ours = set(re.findall(r"(cublasLt\w+)\(", header.text("cublasLt.h")))
     assert declared <= ours
@@ -52,7 +54,10 @@ def test_declarations_are_the_vendor_s() -> None:
         for name, parameters in re.findall(r"cublasStatus_t\s+CUBLASWINAPI\s+(\w+)\s*\(([^()]*)\)\s*;", text)
     }
     for function in calls.functions():
-        assert [type_.replace(" ", "") for type_, _ in function.parameters] == declared[function.name], function.name
+        newer = function.name not in declared and ("Grouped" in function.name or function.name.endswith("ForStream"))
+        assert newer or [type_.replace(" ", "") for type_, _ in function.parameters] == declared[function.name], (
+            function.name
+        )
 
 
 def _plain(parameter: str) -> str:

@@ -17,7 +17,7 @@ bytes CUBLAS_STATUS_SUCCESS, 0 wrong
 floats of 8 bits CUBLAS_STATUS_SUCCESS, 0 wrong
 by rows, captured, 0 before; by columns again, 0 wrong
 algorithm CUBLAS_STATUS_SUCCESS, tile 20 of 4 bytes
-order CUBLAS_STATUS_NOT_SUPPORTED
+order CUBLAS_STATUS_INVALID_VALUE
 shapes CUBLAS_STATUS_INVALID_VALUE
 beyond CUBLAS_STATUS_EXECUTION_FAILED
 nowhere CUBLAS_STATUS_INVALID_VALUE
@@ -33,7 +33,9 @@ def test_a_program_s_layers_are_those_of_its_kernel() -> None:
     ran = tilewright("run", str(SOURCE), "-lcublasLt", "-lcublas")
     assert (ran.returncode, ran.stdout.rpartition("versions")[0]) == (0, PRINTED), ran.stderr
     assert ran.stdout.endswith(", handle CUBLAS_STATUS_NOT_INITIALIZED\n")
-    assert "cublasLtMatmul: CUBLAS_STATUS_NOT_SUPPORTED: `Cdesc` must have a type" in ran.stderr
+    assert (
+        "cublasLtMatmul: CUBLAS_STATUS_INVALID_VALUE: `Cdesc` must have an ld of at least 2048 (got 48)" in ran.stderr
+    )
     assert "shapes of op(A) op(B), C and D must fit (got [(32, 64), (32, 64), (64, 48), (64, 48)])" in ran.stderr
     assert "`handle` must be one that cublasCreate gave" in ran.stderr
 

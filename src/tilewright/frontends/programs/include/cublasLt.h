@@ -8,13 +8,13 @@ typedef struct cublasLtContext *cublasLtHandle_t;
 typedef void (*cublasLtLoggerCallback_t)(int logLevel, const char *functionName, const char *message);
 typedef uint64_t cublasLtNumericalImplFlags_t;
 
-typedef struct { uint64_t data[8]; } cublasLtMatrixLayoutOpaque_t;
+typedef struct { uint64_t data[14]; } cublasLtMatrixLayoutOpaque_t;
 typedef cublasLtMatrixLayoutOpaque_t *cublasLtMatrixLayout_t;
 typedef struct { uint64_t data[32]; } cublasLtMatmulDescOpaque_t;
 typedef cublasLtMatmulDescOpaque_t *cublasLtMatmulDesc_t;
 typedef struct { uint64_t data[8]; } cublasLtMatrixTransformDescOpaque_t;
 typedef cublasLtMatrixTransformDescOpaque_t *cublasLtMatrixTransformDesc_t;
-typedef struct { uint64_t data[8]; } cublasLtMatmulPreferenceOpaque_t;
+typedef struct { uint64_t data[12]; } cublasLtMatmulPreferenceOpaque_t;
 typedef cublasLtMatmulPreferenceOpaque_t *cublasLtMatmulPreference_t;
 typedef struct { uint64_t data[8]; } cublasLtEmulationDescOpaque_t;
 typedef cublasLtEmulationDescOpaque_t *cublasLtEmulationDesc_t;
@@ -231,7 +231,11 @@ typedef enum {
     CUBLASLT_MATMUL_TILE_768x24 = 624, CUBLASLT_MATMUL_TILE_768x32 = 625, CUBLASLT_MATMUL_TILE_768x40 = 626,
     CUBLASLT_MATMUL_TILE_768x48 = 627, CUBLASLT_MATMUL_TILE_768x56 = 628, CUBLASLT_MATMUL_TILE_768x72 = 629,
     CUBLASLT_MATMUL_TILE_768x80 = 630, CUBLASLT_MATMUL_TILE_256x512 = 631, CUBLASLT_MATMUL_TILE_256x1024 = 632,
-    CUBLASLT_MATMUL_TILE_512x512 = 633, CUBLASLT_MATMUL_TILE_512x1024 = 634, CUBLASLT_MATMUL_TILE_END = 635
+    CUBLASLT_MATMUL_TILE_512x512 = 633, CUBLASLT_MATMUL_TILE_512x1024 = 634, CUBLASLT_MATMUL_TILE_4x1 = 635,
+    CUBLASLT_MATMUL_TILE_8x1 = 636, CUBLASLT_MATMUL_TILE_16x1 = 637, CUBLASLT_MATMUL_TILE_24x1 = 638,
+    CUBLASLT_MATMUL_TILE_32x1 = 639, CUBLASLT_MATMUL_TILE_40x1 = 640, CUBLASLT_MATMUL_TILE_48x1 = 641,
+    CUBLASLT_MATMUL_TILE_64x1 = 642, CUBLASLT_MATMUL_TILE_128x1 = 643, CUBLASLT_MATMUL_TILE_192x1 = 644,
+    CUBLASLT_MATMUL_TILE_256x1 = 645, CUBLASLT_MATMUL_TILE_END = 646
 } cublasLtMatmulTile_t;
 typedef enum {
     CUBLASLT_MATMUL_STAGES_UNDEFINED = 0, CUBLASLT_MATMUL_STAGES_16x1 = 1, CUBLASLT_MATMUL_STAGES_16x2 = 2,
@@ -277,8 +281,18 @@ typedef enum {
     CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F = 0, CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3 = 1,
     CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0 = 2, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F = 3,
     CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F = 4, CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F = 5,
-    CUBLASLT_MATMUL_MATRIX_SCALE_END = 6
+    CUBLASLT_MATMUL_MATRIX_SCALE_PER_BATCH_SCALAR_32F = 6, CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_MN_K4_UE8M0 = 12,
+    CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_MN_K4_UE8M0 = 13, CUBLASLT_MATMUL_MATRIX_SCALE_END = 14,
+    CUBLASLT_MATMUL_MATRIX_SCALE_RESERVED = 127
 } cublasLtMatmulMatrixScale_t;
+typedef enum {
+    CUBLASLT_INTEGER_WIDTH_32 = 0, CUBLASLT_INTEGER_WIDTH_64 = 1
+} cublasLtIntegerWidth_t;
+typedef enum {
+    CUBLASLT_BATCH_INVARIANCE_DISABLED = 0, CUBLASLT_BATCH_INVARIANCE_ALIGN_2B = 1, CUBLASLT_BATCH_INVARIANCE_ALIGN_4B
+    = 2, CUBLASLT_BATCH_INVARIANCE_ALIGN_8B = 3, CUBLASLT_BATCH_INVARIANCE_ALIGN_16B = 4,
+    CUBLASLT_BATCH_INVARIANCE_AUTO = 8, CUBLASLT_BATCH_INVARIANCE_UNSET = 32768
+} cublasLtMatmulBatchInvarianceFlags_t;
 typedef enum {
     CUBLASLT_POINTER_MODE_HOST = 0, CUBLASLT_POINTER_MODE_DEVICE = 1, CUBLASLT_POINTER_MODE_DEVICE_VECTOR = 2,
     CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_ZERO = 3, CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_HOST = 4
@@ -293,7 +307,7 @@ typedef enum {
     CUBLASLT_ORDER_COL32_2R_4R4 = 4
 } cublasLtOrder_t;
 typedef enum {
-    CUBLASLT_BATCH_MODE_STRIDED = 0, CUBLASLT_BATCH_MODE_POINTER_ARRAY = 1
+    CUBLASLT_BATCH_MODE_STRIDED = 0, CUBLASLT_BATCH_MODE_POINTER_ARRAY = 1, CUBLASLT_BATCH_MODE_GROUPED = 2
 } cublasLtBatchMode_t;
 typedef enum {
     CUBLASLT_REDUCTION_SCHEME_NONE = 0, CUBLASLT_REDUCTION_SCHEME_INPLACE = 1, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
@@ -317,7 +331,10 @@ typedef enum {
     CUBLASLT_MATRIX_LAYOUT_TYPE = 0, CUBLASLT_MATRIX_LAYOUT_ORDER = 1, CUBLASLT_MATRIX_LAYOUT_ROWS = 2,
     CUBLASLT_MATRIX_LAYOUT_COLS = 3, CUBLASLT_MATRIX_LAYOUT_LD = 4, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
     CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6, CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET = 7,
-    CUBLASLT_MATRIX_LAYOUT_BATCH_MODE = 8
+    CUBLASLT_MATRIX_LAYOUT_BATCH_MODE = 8, CUBLASLT_GROUPED_MATRIX_LAYOUT_ROWS_ARRAY = 9,
+    CUBLASLT_GROUPED_MATRIX_LAYOUT_COLS_ARRAY = 10, CUBLASLT_GROUPED_MATRIX_LAYOUT_LD_ARRAY = 11,
+    CUBLASLT_GROUPED_MATRIX_LAYOUT_ROWS_COLS_ARRAY_INTEGER_WIDTH = 12,
+    CUBLASLT_GROUPED_MATRIX_LAYOUT_LD_ARRAY_INTEGER_WIDTH = 13
 } cublasLtMatrixLayoutAttribute_t;
 typedef enum {
     CUBLASLT_MATMUL_DESC_COMPUTE_TYPE = 0, CUBLASLT_MATMUL_DESC_SCALE_TYPE = 1, CUBLASLT_MATMUL_DESC_POINTER_MODE = 2,
@@ -334,7 +351,8 @@ typedef enum {
     = 31, CUBLASLT_MATMUL_DESC_B_SCALE_MODE = 32, CUBLASLT_MATMUL_DESC_C_SCALE_MODE = 33,
     CUBLASLT_MATMUL_DESC_D_SCALE_MODE = 34, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_SCALE_MODE = 35,
     CUBLASLT_MATMUL_DESC_D_OUT_SCALE_POINTER = 36, CUBLASLT_MATMUL_DESC_D_OUT_SCALE_MODE = 37,
-    CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR = 38
+    CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR = 38, CUBLASLT_MATMUL_DESC_ALPHA_BATCH_STRIDE = 39,
+    CUBLASLT_MATMUL_DESC_BETA_BATCH_STRIDE = 40, CUBLASLT_MATMUL_DESC_BATCH_INVARIANCE_FLAGS = 41
 } cublasLtMatmulDescAttributes_t;
 typedef enum {
     CUBLASLT_MATRIX_TRANSFORM_DESC_SCALE_TYPE = 0, CUBLASLT_MATRIX_TRANSFORM_DESC_POINTER_MODE = 1,
@@ -345,7 +363,8 @@ typedef enum {
     CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8, CUBLASLT_MATMUL_PREF_MAX_WAVES_COUNT = 9,
-    CUBLASLT_MATMUL_PREF_IMPL_MASK = 12
+    CUBLASLT_MATMUL_PREF_IMPL_MASK = 12, CUBLASLT_MATMUL_PREF_GROUPED_AVERAGE_REDUCTION_DIM = 13,
+    CUBLASLT_MATMUL_PREF_GROUPED_DESC_D_AVERAGE_ROWS = 14, CUBLASLT_MATMUL_PREF_GROUPED_DESC_D_AVERAGE_COLS = 15
 } cublasLtMatmulPreferenceAttributes_t;
 typedef enum {
     CUBLASLT_EMULATION_DESC_STRATEGY = 0, CUBLASLT_EMULATION_DESC_SPECIAL_VALUES_SUPPORT = 1,
@@ -368,7 +387,8 @@ typedef enum {
     CUBLASLT_ALGO_CAP_LD_NEGATIVE = 14, CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS = 15,
     CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES = 16, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES = 17,
     CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES = 18, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES = 19,
-    CUBLASLT_ALGO_CAP_POINTER_ARRAY_BATCH_SUPPORT = 21, CUBLASLT_ALGO_CAP_FLOATING_POINT_EMULATION_SUPPORT = 22
+    CUBLASLT_ALGO_CAP_POINTER_ARRAY_BATCH_SUPPORT = 21, CUBLASLT_ALGO_CAP_FLOATING_POINT_EMULATION_SUPPORT = 22,
+    CUBLASLT_ALGO_CAP_POINTER_ARRAY_GROUPED_SUPPORT = 23
 } cublasLtMatmulAlgoCapAttributes_t;
 #define CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA (0x1ull)
 #define CUBLASLT_NUMERICAL_IMPL_FLAGS_HMMA (0x2ull)
@@ -455,19 +475,30 @@ cublasStatus_t cublasLtEmulationDescSetAttribute(cublasLtEmulationDesc_t place, 
     attr, const void *buf, size_t sizeInBytes);
 cublasStatus_t cublasLtEmulationDescGetAttribute(cublasLtEmulationDesc_t place, cublasLtEmulationDescAttributes_t
     attr, void *buf, size_t sizeInBytes, size_t *sizeWritten);
+cublasStatus_t cublasLtGroupedMatrixLayoutInit_internal(cublasLtMatrixLayout_t place, size_t size, cudaDataType type,
+    int groupCount, const void *rows_array, const void *cols_array, const void *ld_array);
+cublasStatus_t cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t *place, cudaDataType type, int groupCount,
+    const void *rows_array, const void *cols_array, const void *ld_array);
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operationDesc,
     cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t
     Ddesc, cublasLtMatmulPreference_t preference, int requested, cublasLtMatmulHeuristicResult_t *result, int
     *returned);
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operationDesc,
+    cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t
+    Ddesc, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result);
+cublasStatus_t cublasLtMatmulAlgoGetHeuristicForStream(cublasLtHandle_t handle, cublasLtMatmulDesc_t operationDesc,
+    cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t
+    Ddesc, cublasLtMatmulPreference_t preference, int requested, cublasLtMatmulHeuristicResult_t *result, int
+    *returned, cudaStream_t stream);
+cublasStatus_t cublasLtMatmulAlgoCheckForStream(cublasLtHandle_t handle, cublasLtMatmulDesc_t operationDesc,
+    cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t
+    Ddesc, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result, cudaStream_t stream);
 cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t handle, cublasComputeType_t computeType, cudaDataType
     scaleType, cudaDataType A, cudaDataType B, cudaDataType C, cudaDataType D, int requested, int *ids, int
     *returned);
 cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType_t computeType, cudaDataType
     scaleType, cudaDataType A, cudaDataType B, cudaDataType C, cudaDataType D, int algoId, cublasLtMatmulAlgo_t
     *algo);
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operationDesc,
-    cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t
-    Ddesc, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result);
 cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoCapAttributes_t
     attr, void *buf, size_t sizeInBytes, size_t *sizeWritten);
 cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t
@@ -509,6 +540,11 @@ static inline cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreferen
 static inline cublasStatus_t cublasLtEmulationDescInit(cublasLtEmulationDesc_t place)
 {
     return cublasLtEmulationDescInit_internal(place, sizeof *place);
+}
+static inline cublasStatus_t cublasLtGroupedMatrixLayoutInit(cublasLtMatrixLayout_t place, cudaDataType type, int
+    groupCount, const void *rows_array, const void *cols_array, const void *ld_array)
+{
+    return cublasLtGroupedMatrixLayoutInit_internal(place, sizeof *place, type, groupCount, rows_array, cols_array, ld_array);
 }
 #ifdef __cplusplus
 }
