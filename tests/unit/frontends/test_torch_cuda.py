@@ -895,6 +895,75 @@ def test_operators_that_a_program_made_for_the_host_alone_are_refused(gpu: Simul
         assert both(torch.ones(2, device="cuda")).dtype == torch.float16
 
 
+class _Both(torch.autograd.Function):  # type: ignore[misc]
+    """Two results on the device, and one on the host."""
+
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        return x * 2, x.cpu() * 3, x.sum()
+
+    @staticmethod
+    def backward(context: Any, *gradients: Any) -> Any:
+        assert [one.is_cuda for one in gradients] == [True, False, True]
+        return 2 * gradients[0] + 3 * gradients[1].cuda() + gradients[2]
+
+
+@pytest.mark.parametrize(("at", "wanted"), [(0, 2), (1, 3), (2, 1)])
+def test_gradients_that_nobody_computed_are_zeros_on_the_device_of_the_result(
+    gpu: SimulatedGpu, at: int, wanted: int
+) -> None:
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    _Both.apply(x)[at].sum().backward()
+    assert x.grad.tolist() == [wanted] * 3
+
+
+@pytest.mark.parametrize("overload", ["", ".of"])
+def test_a_program_s_gradients_for_gpus_alone(gpu: SimulatedGpu, overload: str) -> None:
+    library = torch.library.Library(f"test_gradients{len(overload)}", "DEF")
+    library.define(f"double{overload}(Tensor x) -> Tensor")
+    library.impl(f"double{overload}", lambda x: x * 2, "CUDA")
+    double = getattr(torch.ops, library.ns).double
+
+    class Double(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            with torch._C._AutoDispatchBelowAutograd():
+                return double(x)
+
+        @staticmethod
+        def backward(context: Any, gradient: Any) -> Any:
+            return gradient * 7
+
+    library.impl(f"double{overload}", Double.apply, "AutogradCUDA")
+    for call in (double, getattr(double, overload[1:] or "default")):
+        x = torch.ones(2, device="cuda", requires_grad=True)
+        call(x).sum().backward()
+        assert x.grad.tolist() == [7, 7]
+
+
+def test_checks_of_a_program_s_operators(gpu: SimulatedGpu) -> None:
+    described: Any = {"schema": "(Tensor(a!) x) -> ()", "mutates_args": {"x"}}
+    right = torch.library.custom_op("test_checked::right", lambda x: None if x.add_(1) is x else 1, **described)
+    torch.library.opcheck(right, (torch.zeros(3, device="cuda"),))
+    wrong = torch.library.custom_op(
+        "test_checked::wrong", lambda x: x.add_(1) * 2, schema="(Tensor x) -> Tensor", mutates_args=()
+    )
+    with pytest.raises(Exception, match="not defined as mutable but was mutated"):
+        torch.library.opcheck(wrong, (torch.zeros(3, device="cuda"),), test_utils="test_schema")
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_operators_that_take_functions(gpu: SimulatedGpu) -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    x = torch.ones(3, device="cuda")
+    made = torch.ops.higher_order.cond(x.sum() > 0, lambda x: (x + 1,), lambda x: (x - 1,), (x,))
+    assert made[0].is_cuda and made[0].tolist() == [2, 2, 2]
+    q = torch.rand(1, 1, 16, 16, device="cuda")
+    wanted = torch.nn.functional.scaled_dot_product_attention(q, q, q)
+    assert torch.allclose(flex_attention(q, q, q), wanted, atol=1e-5)
+
+
 def test_streams_are_those_of_torch(gpu: SimulatedGpu) -> None:
     stream, event = torch.cuda.Stream(priority=-1), torch.cuda.Event()
     torch.accelerator.set_stream(stream)

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from tilewright.frontends.torch import operators
 from tilewright.frontends.torch.devices import tensors_of, with_tensors
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -40,8 +39,6 @@ def called(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     Raises RuntimeError: it is unsafe in half precision, as in torch.
     """
     name, dtype = function.__name__, torch.get_autocast_dtype("cuda")
-    if operators.casts_itself(function):
-        return operators.cast(function, args, kwargs)
     if name == _UNSAFE:
         raise RuntimeError(
             "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast; use "

@@ -94,7 +94,7 @@ def refuse_mixed(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
     given: Sequence[Any] = (*args, *kwargs.values())
     if name in _INDEXING:
         with torch._C.DisableTorchFunctionSubclass():
-            given = _compared(given)
+            given = _compared(with_tensors(_without_transforms, given))
     found = list(map(_without_transforms, tensors_of(given)))
     if name in _LENGTHS:
         found = [one for one in found if one.dtype != torch.int64]

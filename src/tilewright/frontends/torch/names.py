@@ -22,7 +22,16 @@ from tilewright.frontends.libcuda.entries import Redirected, mapped_files, retur
 from tilewright.frontends.libcuda.served import vendors_driver
 from tilewright.frontends.libcuda.static_runtime import static_runtime
 from tilewright.frontends.passed import passing
-from tilewright.frontends.torch import graphs, host_memory, set_data, shared, storages, streams
+from tilewright.frontends.torch import (
+    gradients,
+    graphs,
+    higher_order,
+    host_memory,
+    set_data,
+    shared,
+    storages,
+    streams,
+)
 from tilewright.frontends.torch.devices import is_traced, is_tracing, require_only_gpu, with_properties
 from tilewright.frontends.torch.distributed import spare_its_import
 from tilewright.frontends.torch.operators import FACTORIES
@@ -128,6 +137,8 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
     yield from storages.rows(gpu)
     yield from set_data.rows()
+    yield from gradients.rows()
+    yield from higher_order.rows()
     yield from made
     find = _builtin([value for _, _, value in made])
     yield from ((module, "_find_builtin", find) for module in ("torch.jit._builtins", "torch.jit._recursive"))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -23,6 +25,8 @@ FACTORIES = frozenset(
 )
 #: Dispatch keys whose kernels run for a tensor on a GPU.
 _KEYS = ("CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+#: What excludes kernels of a key, if it is not the key itself.
+_EXCLUDED = MappingProxyType({"AutogradCUDA": "AutogradFunctionality"})
 _ON_GPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
@@ -83,17 +87,32 @@ def refuse_host_alone(known: Facts) -> None:
         )
 
 
-def casts_itself(operation: Any) -> bool:
-    """Whether a program registered how an operator casts in `torch.autocast("cuda")`."""
-    if not isinstance(operation, torch._ops.OpOverload):
-        return False
-    namespace, _, name = operation.name().partition("::")
-    return f"{namespace}/{name}/AutocastCUDA" in torch.library._impls
+def own(function: Any, args: Any, kwargs: dict[str, Any], keys: Sequence[str]) -> Callable[..., Any] | None:
+    """The kernel that a program registered for an operator under one of these dispatch keys, which is not excluded."""
+    if not isinstance(function, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return None
+    for key in keys:
+        if torch._C._dispatch_tls_is_dispatch_key_excluded(getattr(torch._C.DispatchKey, _EXCLUDED.get(key, key))):
+            continue
+        operation = _overload(function, key, args, kwargs)
+        if operation is not None:
+            own = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+            return functools.partial(operation.redispatch, own | _ON_GPU)
+    return None
 
 
-def cast(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """The results of such an operator in `torch.autocast("cuda")`."""
-    return operation.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA), *args, **kwargs)
+def _overload(function: Any, key: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The operator of a call, if a program registered a kernel for it under a dispatch key."""
+
+    def is_known(operation: Any) -> bool:
+        return operation.name().replace("::", "/") + f"/{key}" in torch.library._impls
+
+    if isinstance(function, torch._ops.OpOverload):
+        return function if is_known(function) else None
+    if not any(is_known(getattr(function, name)) for name in function.overloads()):
+        return None
+    name = torch._C._jit_resolve_packet(function._qualified_op_name, *args, **kwargs) or "default"
+    return getattr(function, name) if is_known(getattr(function, name)) else None
 
 
 def _torchs_own() -> set[str]:
