@@ -102,5 +102,6 @@ def seconds(rung: Rung, size: int, clock_mhz: int | None = None) -> float:
     seen = of_run(run, gpu, shared_bytes=rung.shared_bytes)
     assert roles is not None and seen.occupancy is not None
     work = workload.of_profile(seen, seen.occupancy.occupancy.active_blocks)
-    work = replace(work.served(1.0, 1.0), blocks=blocks, bulk_far=roles.far(blocks))  # A, B and C outgrow the cache
+    work = replace(work.served(1.0, 1.0), blocks=blocks)  # A, B and C outgrow the cache
+    work = replace(work, bulk_far=roles.far(work))
     return Model.of(program(rung), work, gpu, Deadline(), roles).time(work, clock_mhz or gpu.boost_mhz).seconds

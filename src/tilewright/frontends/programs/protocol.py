@@ -70,6 +70,8 @@ class Answering(Protocol):
 class Caller(Host):
     """One thread of a program; `answer` performs its calls."""
 
+    copies_bytes = True
+
     def __init__(self, channel: socket.socket, runtime: Runtime, answer: Answering) -> None:
         super().__init__()
         self.channel = channel

@@ -76,6 +76,7 @@ def unwritten(array: ArgumentFact, source_line: str, states: States) -> list[Fin
     details = {
         "unset": int(unset.sum()),
         "elements": unset.size,
+        "element_bytes": array.dtype.itemsize,
         "first": [int(part[0]) for part in np.nonzero(np.atleast_1d(unset))],
         "shape": list(array.shape),
         "address": array.address,

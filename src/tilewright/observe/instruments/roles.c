@@ -1,4 +1,4 @@
-// What each warp ran, in its order: straight lines, and what it did to mbarriers and by bulk copies.
+// What each warp of the first cluster ran, in order: straight lines, and what it did to mbarriers and by bulk copies.
 
 #include "recording.h"
 #include "simulate/runtime/tensor_shapes.h"
@@ -13,6 +13,12 @@ enum {
 static inline uint64_t rank_of(const struct tw_slot *slot)
 {
     return (uint64_t)(slot - slot->cluster);
+}
+
+// Whether a block belongs to the launch's first cluster.
+static inline bool is_first(const struct tw_slot *slot)
+{
+    return slot->cluster->block == 0;
 }
 
 // A warp's number in its cluster.
@@ -35,6 +41,8 @@ static inline uint64_t **state_of(uint64_t *counters, uint32_t row)
 
 void tw_roles_run(TW_WHERE, uint32_t mask)
 {
+    if (!is_first(slot))
+        return;
     uint64_t **state = state_of(counters, row);
     tw_keep(warp_of(launch, slot, warp), row, state, tw_room(launch, state, 1), 0);
 }
@@ -42,6 +50,8 @@ void tw_roles_run(TW_WHERE, uint32_t mask)
 // For each place: where it is, what the lanes bring together, and how many they are.
 void tw_roles_change(TW_WHERE, uint32_t mask, const uint64_t *places, const uint32_t *numbers)
 {
+    if (!is_first(slot))
+        return;
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
     for (uint32_t left = mask, with; left; left &= ~with) {
         uint32_t lane = tw_first_lane(left);
@@ -62,6 +72,8 @@ void tw_roles_change(TW_WHERE, uint32_t mask, const uint64_t *places, const uint
 // Of the first lane: the place, the parity that it waits for, and whether that phase is over.
 void tw_roles_test(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64_t *operands, uint32_t is_state)
 {
+    if (!is_first(slot))
+        return;
     uint32_t lane = tw_first_lane(mask);
     uint64_t bits, shift = is_state ? TW_MBARRIER_PHASE_SHIFT : 0, parity = operands[lane] >> shift & 1;
     __builtin_memcpy(&bits, (const char *)slot->shared + places[lane], sizeof bits);
@@ -76,6 +88,8 @@ void tw_roles_test(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64
 void tw_roles_copy(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint64_t *origins, const uint32_t *sizes,
                    const uint64_t *barriers)
 {
+    if (!is_first(slot))
+        return;
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         uint32_t lane = tw_first_lane(left);
@@ -89,6 +103,8 @@ void tw_roles_copy(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint6
 // For each lane's product in tensor memory, as `Op.MULTIPLY` has it.
 void tw_roles_multiply(TW_WHERE, uint32_t mask, const struct tw_tensor_operands *operands, uint32_t kind, uint32_t does)
 {
+    if (!is_first(slot))
+        return;
     (void)kind;
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
@@ -106,6 +122,8 @@ void tw_roles_multiply(TW_WHERE, uint32_t mask, const struct tw_tensor_operands 
 void tw_roles_fill(TW_WHERE, uint32_t mask, const uint32_t *addresses, const uint64_t *matrices, uint32_t lines,
                    uint32_t bytes)
 {
+    if (!is_first(slot))
+        return;
     (void)addresses, (void)matrices;
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {

@@ -1,4 +1,4 @@
-"""The work of each warp of a cluster, where warps have roles: how often each line runs, its mbarriers and bulk copies.
+"""The work of each warp of the first cluster, where warps have roles: executed lines, mbarriers and bulk copies.
 
 A wait for an mbarrier is a loop whose number of iterations depends on the machine's schedule. It is recorded as if its
 first test had succeeded: compilers often move this test out of the loop.
@@ -78,14 +78,14 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class RolesResult:
-    """The roles of the warps of the cluster that ran; `complete` is False if the records did not all fit."""
+    """The roles of the first cluster's warps; `complete` is False if the records did not all fit."""
 
     roles: tuple[Role, ...]
     complete: bool
 
 
 class Roles(Instrument):
-    """Record what each warp does; for one cluster (or one block without a cluster) at a time.
+    """Record what each warp of the first cluster (or of the first block, without clusters) does.
 
     >>> Roles().name
     'roles'

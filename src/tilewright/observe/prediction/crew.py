@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.errors import LimitError
 from tilewright.ground.native.memo import bounded
 from tilewright.observe.instruments.roles import NOWHERE, Op, Operation, Role, Roles, RolesResult
 from tilewright.observe.prediction import flow, opcodes, walk
 from tilewright.observe.prediction.deadline import Deadline
+from tilewright.observe.prediction.polls import polled_once
+from tilewright.observe.prediction.workload import Workload
+from tilewright.simulate.events import Instrument
 from tilewright.simulate.isa import table
-from tilewright.simulate.observer import BlocksAlone, Part
+from tilewright.simulate.observer import BlocksAlone, Part, Run
 from tilewright.simulate.programs.disassembler import Instruction
 from tilewright.simulate.programs.listing import parsed
+from tilewright.simulate.programs.program import Program
 from tilewright.simulate.ptx import tree
 from tilewright.simulate.state import RANK_SHIFT
+from tilewright.simulate.translate.analysis.graph import is_strong
 
 #: Fields of an operation: kind, the mbarrier's number, the operand, lanes, whether the instruction has another one.
 _FIELDS = 5
@@ -57,6 +62,7 @@ class Crew:
         code: Sequence[Instruction],
         ways: flow.Graph,
         watched: Watched,
+        program: Program,
         ptx: Mapping[int, str],
         deadline: Deadline,
     ) -> Crew:
@@ -74,7 +80,7 @@ class Crew:
         paths = []
         for role in roles:
             turns = {line: tuple(done[0].turn for done in all_done) for line, all_done in role.operations.items()}
-            executed = {line: float(times) for line, times in role.executed.items()}
+            executed = polled_once(program, role.executed)
             key = tuple(sorted(executed.items())), tuple(sorted(turns.items()))
             if key not in walked:
                 found = flow.frequencies(code, ways, executed, ptx, deadline)
@@ -95,14 +101,42 @@ class Crew:
 class Watched:
     """The work of the warps of a launch's first cluster (or first block), if they have roles."""
 
-    roles: tuple[Role, ...]
+    record: RolesResult | None  #: None until the whole launch has run, if blocks wait for others.
     memory_bytes: int  #: Size of all arrays of the launch.
     cluster_blocks: int
+    claims: tuple[int, ...]  #: Lines of PTX with an atomic operation that has a result.
 
-    def far(self, blocks: int) -> float:
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of the warps."""
+        assert self.record is not None, "the launch has run"
+        return self.record.roles
+
+    @property
+    def instruments(self) -> tuple[Instrument, ...]:
+        """What must watch the whole launch."""
+        return (Roles(),) if self.record is None else ()
+
+    def of_run(self, run: Run) -> Watched:
+        """With the record of the whole launch, if its first cluster did not run alone."""
+        return self if self.record else replace(self, record=run.results["roles"])
+
+    def far(self, work: Workload) -> float:
         """The fraction of bulk copies' second-level requests that memory serves, each byte once."""
-        asked = blocks * self.copied_bytes
+        asked = work.blocks * self.copied_bytes * self.share(work)
         return min(1.0, self.memory_bytes / asked) if asked else 0.0
+
+    def share(self, work: Workload) -> float:
+        """The part of the recorded work that a GPU's first cluster does, if blocks claim work by atomic operations.
+
+        Blocks of a GPU run at once, so each claims about as often as any other. Here the first ones claim more. The
+        instruction that claims is the atomic operation that the first cluster executed most often.
+        """
+        warps = {line: sum(len(one.warps) * one.executed.get(line, 0) for one in self.roles) for line in self.claims}
+        line = max(warps, key=warps.__getitem__, default=0)
+        if not warps.get(line):
+            return 1.0
+        return math.ceil(round(work.executed[line] * work.block_warps * self.cluster_blocks, 6)) / warps[line]
 
     @property
     def copied_bytes(self) -> float:
@@ -124,19 +158,22 @@ class Watched:
 
 
 def watched(alone: BlocksAlone) -> Watched | None:
-    """Run a launch's first cluster and record what it does; None if warps wait for no mbarrier, or for other blocks.
+    """What a launch's first cluster does, recorded alone unless it waits for others; None without waits for mbarriers.
 
-    Raises KernelError: a block failed; LimitError: the block does more than can be recorded.
+    Raises KernelError: a block failed.
     """
-    if not has_roles(alone.launch.program.ptx) or alone.waits((Roles(),)):
+    if not has_roles(alone.launch.program.ptx):
         return None
-    found: RolesResult = alone.run(Part(0), (Roles(),)).results["roles"]
-    if not found.complete:
-        raise LimitError(
-            f"{alone.launch.name}: the record of a predicted block must fit 256 MiB (got more); predict a smaller "
-            "product"
-        )
-    return Watched(found.roles, alone.memory_bytes, alone.cluster_blocks)
+    found = None if alone.waits((Roles(),)) else alone.run(Part(0), (Roles(),)).results["roles"]
+    program = alone.launch.program
+    body = program.module.functions[program.entry].body
+    claims = (item.ptx_line for item in body if isinstance(item, tree.Instruction) and _claims(item.name))
+    return Watched(found, alone.memory_bytes, alone.cluster_blocks, tuple(claims))
+
+
+def _claims(name: str) -> bool:
+    form = table().find(name)
+    return form is not None and form.row.access == "atomic" and bool(form.row.writes) and is_strong(form)
 
 
 @bounded(64)

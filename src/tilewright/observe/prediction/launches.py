@@ -15,6 +15,7 @@ from tilewright.observe.prediction import multiprocessor, opcodes, workload
 from tilewright.observe.prediction.crew import Watched, watched
 from tilewright.observe.prediction.deadline import Deadline
 from tilewright.observe.prediction.model import Model, Time, machine_cc
+from tilewright.observe.prediction.polls import polled_once
 from tilewright.observe.prediction.record import Change, Prediction, Share
 from tilewright.observe.prediction.sampling import Sampled, sampled
 from tilewright.observe.prediction.workload import Workload
@@ -25,7 +26,7 @@ from tilewright.simulate.events import Instrument
 from tilewright.simulate.installed_device import completed, installed_device
 from tilewright.simulate.launch_request import Extents, LaunchOptions, LaunchRequest, Limits
 from tilewright.simulate.machine.timing import timing
-from tilewright.simulate.observer import BlocksAlone, Launch
+from tilewright.simulate.observer import BlocksAlone, Launch, Run
 from tilewright.simulate.programs.program import Program
 from tilewright.simulate.run.launch import OfCaller
 
@@ -134,7 +135,14 @@ class _Counting(OfCaller):
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """None where a sample is enough."""
-        return super().instruments(launch) if self.sample is None else ()
+        given = super().instruments(launch) if self.sample is None else ()
+        return (*given, *self.roles.instruments) if given and self.roles else given
+
+    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
+        """Keep the results, and what the first cluster did."""
+        super().finished(launch, run, error)
+        if self.roles and run is not None and "roles" in run.results:
+            self.roles = self.roles.of_run(run)
 
 
 @public
@@ -198,7 +206,8 @@ def of_profile(
     if seen.resources is None or seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
     work = workload.of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
-    work = replace(work, bulk_far=roles.far(work.blocks) if roles else 0.0)
+    work = work.executing(polled_once(program, work.executed))
+    work = replace(work, bulk_far=roles.far(work) if roles else 0.0)
     model = Model.of(program, work, gpu, Deadline.of(limits), roles)
     return of_work(seen, model, work, seen.grid, clock_mhz, changes=changes)
 
@@ -212,7 +221,7 @@ def of_sample(
     roles: Watched | None = None,
 ) -> Prediction:
     """The time of a launch from the profile of some blocks."""
-    work = replace(found.work, bulk_far=roles.far(found.work.blocks) if roles else 0.0)
+    work = replace(found.work, bulk_far=roles.far(found.work) if roles else 0.0)
     model = Model.of(program, work, gpu, Deadline.of(limits), roles)
     time = of_work(found.seen, model, work, found.seen.grid, clock_mhz)
     return replace(time, counted_blocks=found.blocks, notes=(found.note, *time.notes))

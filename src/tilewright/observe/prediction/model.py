@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.errors import CompileError
+from tilewright.errors import CompileError, LimitError
 from tilewright.observe.prediction import flow, multiprocessor, opcodes, walk
 from tilewright.observe.prediction.crew import Crew, Watched
 from tilewright.observe.prediction.deadline import Deadline
@@ -55,23 +55,30 @@ class Model:
     gpu: Gpu
     deadline: Deadline
     cap: str  #: What caps a thread's registers (:func:`tilewright.observe.profiling.verdict.register_cap`).
+    share: float = 1.0  #: The part of `crew`'s work that a block of a GPU does, as `Watched.share` says.
 
     @classmethod
     def of(cls, program: Program, work: Workload, gpu: Gpu, deadline: Deadline, roles: Watched | None = None) -> Model:
         """The paths that agree with the counts of a launch: one for all warps, or one for each role.
 
-        Raises CompileError: as :func:`machine_cc`, or the model does not support the code.
+        Raises CompileError: as :func:`machine_cc`, or the model does not support the code; LimitError: the record of
+        the roles did not fit.
         """
         code = disassembled(program.ptx, program.entry, machine_cc(program, gpu))
         ways, directives = flow.graph(code), program.module.functions[program.entry].directives
         cap = register_cap(directives, gpu)
         if roles is not None:
-            return cls(code, Crew.of(code, ways, roles, work.ptx, deadline), (), gpu, deadline, cap)
+            if roles.record is None or not roles.record.complete:
+                raise LimitError(
+                    f"{program.name}: the record of a predicted block must fit 256 MiB (got more); predict a smaller "
+                    "product"
+                )
+            crew = Crew.of(code, ways, roles, program, work.ptx, deadline)
+            return cls(code, crew, (), gpu, deadline, cap, roles.share(work))
         if any(opcodes.row(one.name).operation for one in code):
             raise CompileError(
-                f"{program.name} waits for mbarriers, so a prediction must run one of its blocks alone (got only "
-                "counts); use `tilewright predict` or `tilewright.predict`, and a kernel whose blocks do not wait for "
-                "each other"
+                f"{program.name} waits for mbarriers, so a prediction must watch one of its blocks (got only counts); "
+                "use `tilewright predict` or `tilewright.predict`"
             )
         working, found = flow.working(ways, flow.frequencies(code, ways, work.executed, work.ptx, deadline))
         paths, warps = walk.paths(ways, found, deadline), max(1, round(work.block_warps * working))
@@ -127,4 +134,4 @@ class Model:
         found = shortened = run(self.crew)
         for times, longer in self.longer:
             found = found.plus(times, run(longer), shortened)
-        return found
+        return found.times(self.share)

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,10 @@ class Simulated:
             self.flying,
             max(self.most_flying, more.most_flying),
         )
+
+    def times(self, share: float) -> Simulated:
+        """A part of the work, or several times it."""
+        return replace(self, clocks=share * self.clocks, went=share * self.went, worked=share * self.worked)
 
 
 def run(

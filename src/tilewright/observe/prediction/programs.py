@@ -116,7 +116,10 @@ class Predictions(Profiles):
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """The profile's instruments; none if an earlier launch was alike, or a sample was counted."""
         wanted = super().instruments(launch)
-        return () if launch.index in self._sampled or _alike(launch) in self._alike else wanted
+        if launch.index in self._sampled or _alike(launch) in self._alike:
+            return ()
+        roles = self._watched.get(launch.index)
+        return (*wanted, *roles.instruments) if roles else wanted
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Keep the counts of the launch, or those of an earlier one like it."""
@@ -128,6 +131,8 @@ class Predictions(Profiles):
         if sample is not None and (run is not None or isinstance(error, LimitError)):  # it needs no whole launch
             self._keep_counted(Counted(launch, sample.seen, sample, roles))
             return
+        if roles is not None and run is not None:
+            roles = roles.of_run(run)
         before = len(self.profiles)
         super().finished(launch, run, error)
         for seen in self.profiles[before:]:

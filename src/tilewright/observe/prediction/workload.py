@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -56,6 +56,11 @@ class Workload:
         """Sectors that the loads, or the stores, of all blocks request from the second level."""
         each = sum(site.executed * site.l2_sectors for site in self.sites.values() if site.loads == loads)
         return self.blocks * self.block_warps * each
+
+    def executing(self, executed: Mapping[int, float]) -> Workload:
+        """The workload if a warp executes the instruction of each line so often."""
+        sites = {line: replace(site, executed=executed[line]) for line, site in self.sites.items()}
+        return replace(self, sites=MappingProxyType(sites))
 
     def served(self, fetched: float, written: float) -> Workload:
         """The workload if memory serves these fractions of the second level's load and store sectors."""

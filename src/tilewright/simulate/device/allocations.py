@@ -8,15 +8,21 @@ Source: CUDA Driver API, "Memory Management" and "Unified Addressing".
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from tilewright.simulate.device.contexts import PRIMARY, binding
 from tilewright.simulate.device.gpu import DriverError, SimulatedGpu
 from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.pending_work import LEGACY, Task, UsedBytes
+from tilewright.simulate.observer import ArgumentFact
 
 #: Directions of a copy. Source: CUDA Runtime API, `cudaMemcpyKind`.
 TO_DEVICE, TO_HOST, ON_DEVICE, ANYWHERE = range(1, 5)
+#: Largest alignment of most structures. Source: CUDA C++ Programming Guide, "Built-in Vector Types".
+_PIECE_BYTES = 16
 
 
 def cuMemGetInfo(gpu: SimulatedGpu) -> tuple[int, int]:
@@ -260,6 +266,8 @@ def copied(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) ->
         gpu.host.move(int(target), int(source), min(size, size_there))
     if to_device:
         gpu.wrote(int(target), size)
+    else:
+        _host_read(gpu, int(source), size, size, 1)
 
 
 def copied_rows(
@@ -279,6 +287,24 @@ def copied_rows(
         gpu.host.move_rows(target, target_step, source, source_step, width, height)
     for row in range(height if to_device else 0):
         gpu.wrote(target + row * target_step, width)
+    if not to_device:
+        _host_read(gpu, source, source_step, width, height)
+
+
+def _host_read(gpu: SimulatedGpu, source: int, step: int, width: int, height: int) -> None:
+    """Tell observers that a program copied rows of device memory to the host.
+
+    The elements' type is unknown. The elements are taken for pieces of the largest size, up to 16 bytes, that divides
+    the rows: at least as large as the alignment of the program's structures, whose padding nothing writes.
+    """
+    extent = gpu.memory.extent(source)
+    if not gpu.observers or not gpu.host.copies_bytes or extent is None or extent[0] in gpu.host_visible:
+        return
+    piece = math.gcd(_PIECE_BYTES, width, step)
+    rows = (height,) if height > 1 else ()
+    fact = ArgumentFact("", np.dtype((np.void, piece)), (*rows, width // piece), (*[step] * len(rows), piece), source)
+    for observer in gpu.observers:
+        observer.host_reads(fact, gpu.line())
 
 
 def filled(gpu: SimulatedGpu, target: int, word: bytes, count: int) -> None:

@@ -34,6 +34,9 @@ class Host(ABC):
     `gpu` is the `SimulatedGpu`, which has a host, so that this file does not import it.
     """
 
+    #: Whether its copies to the host are known by addresses alone: no front end tells observers which array is read.
+    copies_bytes = False
+
     def __init__(self) -> None:
         self.registered: dict[int, Registered] = {}  #: By host address.
         self.device_flags = 0  #: What `cudaSetDeviceFlags` was given.

@@ -427,8 +427,8 @@ def structures() -> None:
 
 #: A copy to the host -> the beginning of its one TW205, "" if there is none.
 COPIES: dict[str, tuple[Callable[[], object], str]] = {
-    "never written": (lambda: copied(cuda.device_array(100)), "100 of the 100 elements read were never written, [0]"),
-    "two dimensions": (lambda: copied(cuda.device_array((3, 5))), "15 of the 15 elements read were never"),
+    "never written": (lambda: copied(cuda.device_array(100)), "100 of the 100 elements read (8 bytes each)"),
+    "two dimensions": (lambda: copied(cuda.device_array((3, 5))), "15 of the 15 elements read (8 bytes each)"),
     "the end alone": (lambda: copied(filled_from(100, 90, 1)), "90 of the 100 elements"),
     "one element": (lambda: cuda.device_array(9)[3], "1 of the 1 elements"),
     "an element of two dimensions": (lambda: cuda.device_array((9, 9))[3, 4], "1 of the 1 elements"),

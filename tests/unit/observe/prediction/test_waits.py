@@ -11,6 +11,7 @@ import pytest
 import tilewright as tw
 from tilewright.errors import LimitError
 from tilewright.observe.instruments.roles import Op, Roles
+from tilewright.observe.prediction.polls import polled_once
 from tilewright.observe.prediction.programs import Predictions
 from tilewright.observe.prediction.sampling import Care
 from tilewright.programs import Program
@@ -211,3 +212,86 @@ def test_a_wait_that_the_first_turns_of_a_loop_lack_comes_in_its_turn(unrolled: 
         arguments = np.ones(32 * 16, np.float32), np.zeros(32, np.float32), np.int32(16)
         clocks.append(tw.predict(Program.from_cuda(text, "handed_on", (9, 0)), 1, 64, arguments, gpu="h100").clocks)
     assert 0.9 < clocks[1] / clocks[0] < 1.15, clocks
+
+
+#: Blocks copy tiles and sum them: one after the other in steps of the grid, or claimed by an atomic operation.
+SCHEDULED = r"""
+typedef unsigned long long u64;
+__device__ unsigned at(const void *place) { return (unsigned)__cvta_generic_to_shared(place); }
+extern "C" __global__ void scheduled(const float *from, float *to, int tiles, int *next)
+{
+    __shared__ alignas(128) float tile[1024];
+    __shared__ u64 full;
+    __shared__ int claimed;
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at(&full)));
+    __syncthreads();
+    int parity = 0, number = blockIdx.x;
+    for (;; parity ^= 1) {
+        CLAIM
+        if (number >= tiles)
+            break;
+        if (threadIdx.x == 0) {
+            asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 4096;" ::"r"(at(&full)) : "memory");
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 4096, [%2];"
+                         ::"r"(at(tile)), "l"(from + number * 1024), "r"(at(&full)) : "memory");
+        }
+        for (int done = 0; !done;)
+            asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                         : "=r"(done) : "r"(at(&full)), "r"(parity) : "memory");
+        float sum = 0;
+        for (int i = 0; i < 8; i++)
+            sum += tile[i * 128 + threadIdx.x] * tile[i];
+        to[number * 128 + threadIdx.x] = sum;
+        __syncthreads();
+        STEP
+    }
+}
+"""
+CLAIM = "if (threadIdx.x == 0) claimed = atomicAdd(next, 1); __syncthreads(); number = claimed;"
+
+
+def scheduled(tiles: int, claim: str, step: str) -> tw.Prediction:
+    program = Program.from_cuda(SCHEDULED.replace("CLAIM", claim).replace("STEP", step), "scheduled", (9, 0))
+    arrays = np.ones(tiles * 1024, np.float32), np.zeros(tiles * 128, np.float32)
+    found = tw.predict(program, 132, 128, (*arrays, np.int32(tiles), np.zeros(1, np.int32)), gpu="h100")
+    assert (arrays[1] == 8).all()
+    return found
+
+
+@pytest.mark.parametrize("tiles", [133, 792])
+def test_blocks_that_claim_tiles_share_them_as_on_a_gpu(tiles: int) -> None:
+    """The first blocks to run here claim nearly all. Each claim costs about the latency of an atomic operation."""
+    steps, claims = scheduled(tiles, "", "number += gridDim.x;"), scheduled(tiles, CLAIM, "")
+    assert steps.clocks < claims.clocks < 2 * steps.clocks
+
+
+def test_polls_of_a_flag_beside_an_mbarrier_count_as_one() -> None:
+    plain = scheduled(132, "", "number += gridDim.x;")
+    found = scheduled(132, "", "number += gridDim.x; for (int n = 0; n < 100 && !*(volatile int *)next; n++) ;")
+    assert 100 < found.clocks - plain.clocks < 3000
+
+
+#: What threads do with `p`, and how often a prediction counts the load if each does it once in 64 blocks.
+READS = {
+    "grid barrier": ("atomicAdd(p, 1); while (*(volatile int *)p < 64) ;", 1),
+    "sleep": ("atomicAdd(p, 1); do __nanosleep(50); while (*(volatile int *)p < 64);", 1),
+    "two flags": ("atomicAdd(p, 1); volatile int *flags = p; while (flags[0] + flags[1] < 64) ;", 1),
+    "place from another": ("atomicAdd(p, 1); while (*(volatile int *)(p + 8 * threadIdx.x) < 64) ;", 1),
+    "array": ("for (int i = 0; i < 64; i++) sum += ((volatile int *)p)[i];", 64),
+    "list": ("for (int i = 0; i < 64; i++) sum = ((volatile int *)p)[sum];", 64),
+    "counted": ("for (int i = 0; i < 64; i++) { sum += *(volatile int *)p; p[1 + blockIdx.x] = i; }", 64),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_only_loops_that_wait_count_once(name: str) -> None:
+    """Loops that read other places, or store, do as much on a GPU as here."""
+    body, times = READS[name]
+    text = f'extern "C" __global__ void reads(int *p) {{ int sum = 0; {body} p[70 + blockIdx.x] = sum; }}'
+    program = Program.from_cuda(text.replace("for (", '_Pragma("unroll 1") for ('), "reads", (9, 0))
+    seen = tw.profile(program, 64, 1, (np.zeros(256, np.int32),), gpu="h100")
+    executed = {site.ptx_line: site.counts.warp_instructions / 64 for site in seen.sites}
+    loads = [site.ptx_line for site in seen.sites if site.opcode.startswith("ld.volatile")]
+    assert [polled_once(program, executed)[line] for line in loads] == [times] * len(loads)
+    assert times > 1 or max(executed[line] for line in loads) > 1

@@ -163,7 +163,7 @@ def test_counts_alone_do_not_predict_a_kernel_that_waits_for_mbarriers() -> None
     from tilewright.observe.prediction.model import Model
 
     work = Workload(1, 4, 1, MappingProxyType({1: Requests(1.0)}))
-    with pytest.raises(CompileError, match="waits for mbarriers, so a prediction must run"):
+    with pytest.raises(CompileError, match="waits for mbarriers, so a prediction must watch"):
         Model.of(ring(2, 4096), work, H100, Deadline())
 
 
