@@ -31,6 +31,7 @@ C_TYPES = {
     "cuComplex": "C32F",
     "cuDoubleComplex": "C64F",
     "__half": "R16F",
+    "__nv_bfloat16": "R16BF",
 }
 #: Number in cudaDataType, and how NumPy holds an element. R16BF: the bits.
 DATA_TYPES: Mapping[str, tuple[int, str]] = {
@@ -663,6 +664,12 @@ def test_handles_hold_what_is_set(blas: Blas) -> None:
         blas.call(f"cublasGet{name}", blas.handles[HOST], value.ctypes.data)
         assert value[0] == 0
     assert blas.call("cublasSetWorkspace_v2", handle, 0, 0) == "SUCCESS"
+    callback = np.ones(1, "u8")
+    for at in (0, 4096):
+        assert blas.call("cublasGetLoggerCallback", callback.ctypes.data) == "SUCCESS"
+        assert callback[0] == at
+        assert blas.call("cublasSetLoggerCallback", 4096) == "SUCCESS"
+    assert blas.call("cublasLoggerConfigure", 1, 0, 0, 0) == "SUCCESS"
     version, parts = np.zeros(1, "i4"), []
     assert blas.call("cublasGetVersion_v2", handle, version.ctypes.data) == "SUCCESS"
     for part in range(3):
@@ -721,4 +728,6 @@ def test_every_function_is_tried() -> None:
         for name, one in answers.FUNCTIONS.items()
         if one not in FOUND and not one.is_lt and base_of(one.stem) not in others
     }
-    assert all(name.startswith(("cublasSet", "cublasGet", "cublasCreate", "cublasDestroy")) for name in helpers)
+    assert all(
+        name.startswith(("cublasSet", "cublasGet", "cublasCreate", "cublasDestroy", "cublasLogger")) for name in helpers
+    )

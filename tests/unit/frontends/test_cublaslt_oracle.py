@@ -1054,7 +1054,9 @@ def test_algorithms_by_number(library: Library) -> None:
     assert library.call(get, library.handle, *types, 9, ids.ctypes.data, count.ctypes.data) == "SUCCESS"
     assert (count[0], ids.tolist()) == (3, [0, 1, 2, *[-1] * 6])
     assert library.call(get, library.handle, *types, 0, ids.ctypes.data, count.ctypes.data) == "INVALID_VALUE"
-    assert library.call(make, library.handle, *types, 3, algo.ctypes.data) == "INVALID_VALUE"
+    assert library.call(make, library.handle, *types, -1, algo.ctypes.data) == "INVALID_VALUE"
+    assert library.call(make, library.handle, *types, 66, algo.ctypes.data) == "SUCCESS"  # a number of the vendor's
+    assert drawn_of().perform(library, {"algo": algo.ctypes.data})[0] == "SUCCESS"
     assert library.call(make, library.handle, 68, 0, 3, 3, 3, 3, 0, algo.ctypes.data) == "NOT_SUPPORTED"
     assert library.call(make, 0, *types, 0, algo.ctypes.data) == "NOT_INITIALIZED"
     assert library.call(make, library.handle, *types, 2, algo.ctypes.data) == "SUCCESS"

@@ -49,11 +49,19 @@ _VALUES = (
     "cudaDataType",
     "cudaEmulationMantissaControl",
     "cudaEmulationSpecialValuesSupport",
+    "cublasLogCallback",
 )
 #: Types of counts, and their types in functions whose counts have 64 bits.
 _WIDE: Mapping[str, str] = MappingProxyType({"int": "int64_t", "int *": "int64_t *", "const int *": "const int64_t *"})
 #: Functions without a form for counts of 64 bits.
 _NARROW = ("tpttr", "trttp")
+#: Halves of level 2: letters of A and x, of the sums, and of y, with the types of A and y.
+_HALVES = (
+    ("HSH", "__half", "__half"),
+    ("HSS", "__half", "float"),
+    ("TST", "__nv_bfloat16", "__nv_bfloat16"),
+    ("TSS", "__nv_bfloat16", "float"),
+)
 _PLAIN, _REAL, _COMPLEX = "S:S D:D C:C Z:Z", "S:S D:D", "C:C Z:Z"
 
 #: Prefixes of names with their element types; the rest of the name; the parameters after the handle. A parameter with
@@ -96,6 +104,22 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (_PLAIN, "gemv_v2", "trans m n alpha A lda x incx beta y* incy"),
     (_PLAIN, "gemvBatched", "trans m n alpha Aarray** lda xarray** incx beta yarray*** incy batchCount"),
     (_PLAIN, "gemvStridedBatched", "trans m n alpha A lda strideA x incx stridex beta y* incy stridey batchCount"),
+    *(
+        row
+        for name, a, y in _HALVES
+        for row in (
+            (
+                f"{name}:",
+                "gemvBatched",
+                f"trans m n alpha:float Aarray:{a}** lda xarray:{a}** incx beta:float yarray:{y}*** incy batchCount",
+            ),
+            (
+                f"{name}:",
+                "gemvStridedBatched",
+                f"trans m n alpha:float A:{a} lda strideA x:{a} incx stridex beta:float y:{y}* incy stridey batchCount",
+            ),
+        )
+    ),
     (_PLAIN, "gbmv_v2", "trans m n kl ku alpha A lda x incx beta y* incy"),
     (_REAL, "ger_v2", "m n alpha x incx y incy A* lda"),
     (_COMPLEX, "geru_v2", "m n alpha x incx y incy A* lda"),
@@ -226,6 +250,9 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     ("", "SetFixedPointEmulationMantissaBitCountPointer", "handle:cublasHandle_t mantissaBitCount:int*"),
     ("", "GetFixedPointEmulationMantissaBitCountPointer", "handle:cublasHandle_t countAddress"),
+    ("", "LoggerConfigure", "logIsOn:int logToStdOut:int logToStdErr:int logFileName:const_char*"),
+    ("", "SetLoggerCallback", "userCallback:cublasLogCallback"),
+    ("", "GetLoggerCallback", "userCallback:cublasLogCallback*"),
     ("", "SetVector", "n:int elemSize x:const_void* incx devicePtr:void* incy"),
     ("", "GetVector", "n:int elemSize x:const_void* incx y:void* incy"),
     ("", "SetVectorAsync", "n:int elemSize hostPtr:const_void* incx devicePtr:void* incy stream"),

@@ -17,6 +17,8 @@ from tilewright.simulate.device.gpu import SimulatedGpu
 
 #: The version that is answered: that of the header.
 VERSION = 131000
+#: Where the logger's function is among the library's handles.
+_LOGGER = -1
 _TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost
 #: Values that settings have before they are set, if they are not 0.
 _DEFAULTS: Mapping[str, int] = MappingProxyType({"EmulationSpecialValuesSupport": 0xFFFF})
@@ -106,6 +108,20 @@ def _setting(name: str) -> tuple[Callable[..., None], Callable[..., None]]:
 SETTINGS: Mapping[str, Callable[..., None]] = MappingProxyType(
     {f"{verb}{name}": one for name in _SETTINGS for verb, one in zip(("Set", "Get"), _setting(name), strict=True)}
 )
+
+
+def LoggerConfigure(gpu: SimulatedGpu, on: int, to_output: int, to_errors: int, file: int) -> None:
+    """Where the logger writes, which says nothing."""
+
+
+def SetLoggerCallback(gpu: SimulatedGpu, callback: int) -> None:
+    """A function of the program that the logger would call."""
+    gpu.library_handles[_LOGGER] = callback
+
+
+def GetLoggerCallback(gpu: SimulatedGpu, callback: int) -> None:
+    """The function that was set."""
+    gpu.host.pack("Q", callback, gpu.library_handles.get(_LOGGER, 0))
 
 
 def SetMatrix(

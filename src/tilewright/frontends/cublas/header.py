@@ -91,6 +91,7 @@ _START = """\
 
 typedef struct cublasContext *cublasHandle_t;
 typedef cudaDataType cublasDataType_t;
+typedef void (*cublasLogCallback)(const char *msg);
 #if CUDART_VERSION < 13000 // library_types.h has these since CUDA 13
 typedef enum {
     CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC = 0,

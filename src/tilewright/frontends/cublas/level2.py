@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.frontends.cublas.level1 import read_vector
 from tilewright.frontends.cublas.operands import Operands, RefusedCall, turned
-from tilewright.frontends.cublas.products import multiply
+from tilewright.frontends.cublas.products import combine, multiply
 from tilewright.frontends.cublas.storage import (
     Columns,
     band,
@@ -113,7 +113,12 @@ def _times(call: Operands, matrix: Callable[[], Array], rows: int, columns: int)
     target = call.vector("y", rows)
     left = matrix() if alpha else None
     right = read(call.gpu, call.vector("x", columns)) if alpha else None
-    multiply(call.gpu, target, left, right, alpha, beta)
+    if left is None or right is None or left.dtype.itemsize > 2:
+        multiply(call.gpu, target, left, right, alpha, beta)
+        return
+    found = read(call.gpu, target).astype(np.float32) if beta else np.zeros(rows, np.float32)
+    combine(call.gpu, found, left.astype(np.float32), right.astype(np.float32), alpha, beta)
+    write(call.gpu, target, found.astype(target.dtype))
 
 
 # -- updates by vectors -----------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from tilewright.frontends.cublas.lt_products import LtMatmul, Product, types_of
 from tilewright.frontends.cublas.operands import RefusedCall
 from tilewright.simulate.device.gpu import SimulatedGpu
 
-#: Algorithms that are given at most.
-_ALGORITHMS = 3
+#: Algorithms that are given at most, and those that a program may name: the vendor's have numbers below.
+_ALGORITHMS, _NAMED = 3, 128
 #: A result of a search: algorithm, bytes of workspace, status, utilisation, and four reserved numbers.
 _RESULT, _RESULT_BYTES = "Qif4i", 96
 _ALGO_BYTES = 8 * ALGO.words
@@ -152,8 +152,8 @@ def _init_algo(gpu: SimulatedGpu, handle: int, *given: int) -> None:
     """An algorithm for types by its number."""
     *types, number, algo = given
     handles.handle_of(gpu, handle)
-    if not algo or number not in range(_ALGORITHMS):
-        raise RefusedCall("INVALID_VALUE", f"`algoId` must be from 0 to {_ALGORITHMS - 1} (got {number})")
+    if not algo or number not in range(_NAMED):
+        raise RefusedCall("INVALID_VALUE", f"`algoId` must be from 0 to {_NAMED - 1} (got {number})")
     types_of(*types)
     gpu.host.write(algo, ALGO.packed({"ID": number}))
 

@@ -20,6 +20,8 @@ from tilewright.simulate.device.graphs import submit
 _LETTERS: Mapping[str, str] = MappingProxyType(
     {"S": "float32", "D": "float64", "C": "complex64", "Z": "complex128", "H": "float16"}
 )
+#: Element types of functions whose names say several, by the type in C.
+_ELEMENTS: Mapping[str, str] = MappingProxyType({"float": "float32", "__half": "float16", "__nv_bfloat16": "bfloat16"})
 #: Element types by the number of a `cudaDataType`.
 DATA_TYPES: Mapping[int, str] = MappingProxyType(
     {one.cuda_data: one.name for one in (*DTYPES, *COMPOSED) if one.cuda_data is not None}
@@ -112,10 +114,16 @@ class Operands:
 
         Raises RefusedCall: products have no such type.
         """
-        kind = _LETTERS.get(self.function.letter, "") if name not in self.given else DATA_TYPES.get(self[name], "")
+        kind = DATA_TYPES.get(self[name], "") if name in self.given else _LETTERS.get(self.function.letter, "")
+        kind = kind or self._declared(name[: -len("type")])
         if not kind or is_float8(kind):
             raise RefusedCall("NOT_SUPPORTED", f"`{name}` must be a type that products have (got {self.given[name]})")
         return element(kind).numpy
+
+    def _declared(self, name: str) -> str:
+        """The type that a matrix or vector has in functions whose names say several; "" for others."""
+        types = (type_ for type_, one in self.function.parameters if one in (name, f"{name}array"))
+        return _ELEMENTS.get(next(types, "").replace("const ", "").replace("*", "").strip(), "")
 
     # -- memory -------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@
 
 typedef struct cublasContext *cublasHandle_t;
 typedef cudaDataType cublasDataType_t;
+typedef void (*cublasLogCallback)(const char *msg);
 #if CUDART_VERSION < 13000 // library_types.h has these since CUDA 13
 typedef enum {
     CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC = 0,
@@ -481,6 +482,56 @@ cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle, cublasOperati
     const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda, long long int strideA, const cuDoubleComplex
     *x, int64_t incx, long long int stridex, const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy, long long
     int stridey, int64_t batchCount);
+cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float *alpha,
+    const __half *const *Aarray, int lda, const __half *const *xarray, int incx, const float *beta, __half *const
+    *yarray, int incy, int batchCount);
+cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const
+    float *alpha, const __half *const *Aarray, int64_t lda, const __half *const *xarray, int64_t incx, const float
+    *beta, __half *const *yarray, int64_t incy, int64_t batchCount);
+cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float
+    *alpha, const __half *A, int lda, long long int strideA, const __half *x, int incx, long long int stridex, const
+    float *beta, __half *y, int incy, long long int stridey, int batchCount);
+cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n,
+    const float *alpha, const __half *A, int64_t lda, long long int strideA, const __half *x, int64_t incx, long long
+    int stridex, const float *beta, __half *y, int64_t incy, long long int stridey, int64_t batchCount);
+cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float *alpha,
+    const __half *const *Aarray, int lda, const __half *const *xarray, int incx, const float *beta, float *const
+    *yarray, int incy, int batchCount);
+cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const
+    float *alpha, const __half *const *Aarray, int64_t lda, const __half *const *xarray, int64_t incx, const float
+    *beta, float *const *yarray, int64_t incy, int64_t batchCount);
+cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float
+    *alpha, const __half *A, int lda, long long int strideA, const __half *x, int incx, long long int stridex, const
+    float *beta, float *y, int incy, long long int stridey, int batchCount);
+cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n,
+    const float *alpha, const __half *A, int64_t lda, long long int strideA, const __half *x, int64_t incx, long long
+    int stridex, const float *beta, float *y, int64_t incy, long long int stridey, int64_t batchCount);
+cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float *alpha,
+    const __nv_bfloat16 *const *Aarray, int lda, const __nv_bfloat16 *const *xarray, int incx, const float *beta,
+    __nv_bfloat16 *const *yarray, int incy, int batchCount);
+cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const
+    float *alpha, const __nv_bfloat16 *const *Aarray, int64_t lda, const __nv_bfloat16 *const *xarray, int64_t incx,
+    const float *beta, __nv_bfloat16 *const *yarray, int64_t incy, int64_t batchCount);
+cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float
+    *alpha, const __nv_bfloat16 *A, int lda, long long int strideA, const __nv_bfloat16 *x, int incx, long long int
+    stridex, const float *beta, __nv_bfloat16 *y, int incy, long long int stridey, int batchCount);
+cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n,
+    const float *alpha, const __nv_bfloat16 *A, int64_t lda, long long int strideA, const __nv_bfloat16 *x, int64_t
+    incx, long long int stridex, const float *beta, __nv_bfloat16 *y, int64_t incy, long long int stridey, int64_t
+    batchCount);
+cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float *alpha,
+    const __nv_bfloat16 *const *Aarray, int lda, const __nv_bfloat16 *const *xarray, int incx, const float *beta,
+    float *const *yarray, int incy, int batchCount);
+cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const
+    float *alpha, const __nv_bfloat16 *const *Aarray, int64_t lda, const __nv_bfloat16 *const *xarray, int64_t incx,
+    const float *beta, float *const *yarray, int64_t incy, int64_t batchCount);
+cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float
+    *alpha, const __nv_bfloat16 *A, int lda, long long int strideA, const __nv_bfloat16 *x, int incx, long long int
+    stridex, const float *beta, float *y, int incy, long long int stridey, int batchCount);
+cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n,
+    const float *alpha, const __nv_bfloat16 *A, int64_t lda, long long int strideA, const __nv_bfloat16 *x, int64_t
+    incx, long long int stridex, const float *beta, float *y, int64_t incy, long long int stridey, int64_t
+    batchCount);
 cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n, int kl, int ku, const
     float *alpha, const float *A, int lda, const float *x, int incx, const float *beta, float *y, int incy);
 #define cublasSgbmv cublasSgbmv_v2
@@ -1479,6 +1530,9 @@ cublasStatus_t cublasSetFixedPointEmulationMantissaBitOffset(cublasHandle_t hand
 cublasStatus_t cublasGetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle, int *value);
 cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int *mantissaBitCount);
 cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int **countAddress);
+cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr, const char *logFileName);
+cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback);
+cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback);
 cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx, void *devicePtr, int incy);
 cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx, void *devicePtr, int64_t
     incy);
