@@ -26,6 +26,7 @@ def test_a_tensor_names_its_device(gpu: SimulatedGpu) -> None:
     assert x.is_cuda and not x.is_cpu and str(x.device) == "cuda:0" and x.get_device() == 0
     assert gpu.memory.extent(x.data_ptr()) == (x.data_ptr(), 20)
     assert repr(torch.arange(3, device="cuda")) == "tensor([0, 1, 2], device='cuda:0')"
+    assert repr(torch.nn.Parameter(x[:0])).startswith("Parameter containing:\ntensor([], device='cuda:0'")
     assert f"{torch.ones(1, device='cuda')[0]:.2f}" == "1.00"
 
 
@@ -90,7 +91,7 @@ def test_results_are_put_in_tensors_of_another_size(gpu: SimulatedGpu, size: int
 
 @pytest.mark.parametrize("make", [
     lambda x: x.new(2, 3), lambda x: x.new([1, 2]), lambda x: torch.ones(2).type_as(x), lambda x: x.new_tensor([1]),
-    lambda x: torch.from_dlpack(x.view(4)), lambda x: torch.ones(2).type(x.type()),
+    lambda x: torch.from_dlpack(x.view(4)), lambda x: torch.ones(2).type(x.type()), torch.vander,
 ])  # fmt: skip
 def test_tensors_like_one_on_the_device_are_there(gpu: SimulatedGpu, make: Any) -> None:
     x = torch.ones(4, device="cuda", dtype=torch.float16)
@@ -102,8 +103,22 @@ def test_other_devices_and_layouts_are_not_taken_for_the_gpu(gpu: SimulatedGpu) 
     x = torch.eye(2, device="cuda")
     assert x.to("meta").is_meta and torch.zeros_like(x, device="meta").is_meta
     assert x.__dlpack_device__() == (2, 0) and torch.from_dlpack(x).data_ptr() == x.data_ptr()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("make", [
+    lambda x: x.to_sparse(), lambda x: x.cpu().to_sparse().cuda(), lambda x: x.cpu().to_sparse_csr().to("cuda"),
+    lambda x: torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (3,), device="cuda"),
+    lambda x: torch.sparse_csr_tensor([0, 1, 2], [0, 1], x[0], (2, 2)),
+    lambda x: torch.zeros(2, layout=torch.sparse_coo, device="cuda"),
+    lambda x: torch.nested.nested_tensor([x[0], x[:, 0]]),
+    lambda x: torch.nested.nested_tensor([torch.ones(2)], device="cuda"),
+    lambda x: torch.nested.nested_tensor([torch.ones(2)]).cuda(),
+    lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8),
+])  # fmt: skip
+def test_tensors_that_are_no_array_are_refused(gpu: SimulatedGpu, make: Any) -> None:
     with pytest.raises(NotImplementedError, match="must be dense"):
-        x.to_sparse()
+        make(torch.eye(2, device="cuda"))
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
@@ -126,6 +141,9 @@ def test_states_of_random_numbers_and_statistics_of_memory(gpu: SimulatedGpu) ->
     kept = torch.zeros(1000, device="cuda")
     assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == torch.cuda.memory_allocated() >= kept.nbytes
     assert "allocated_bytes.all.peak" in torch.cuda.memory_summary()
+    if hasattr(torch.accelerator, "memory_allocated"):
+        assert torch.accelerator.memory_allocated() == torch.cuda.memory_allocated()
+        assert torch.accelerator.max_memory_reserved() == torch.cuda.max_memory_reserved()
 
 
 def test_a_vector_times_a_matrix_is_a_vector(gpu: SimulatedGpu) -> None:
@@ -303,7 +321,8 @@ def test_the_error_of_a_failed_launch_stays(gpu: SimulatedGpu, text: str, says: 
         pytest.skip("not run: this torch compiles no kernels")
     wrong = torch.cuda._compile_kernel(f'extern "C" __global__ void wrong(int *x) {{ {text} }}', "wrong")
     x = torch.zeros(8, dtype=torch.int32, device="cuda")
-    for use in (lambda: wrong((1, 1, 1), (1, 1, 1), (x,)), lambda: wrong((1, 1, 1), (1, 1, 1), (x,)), x.sum, x.tolist):
+    event, again = torch.cuda.Event(), lambda: wrong((1, 1, 1), (1, 1, 1), (x,))
+    for use in (again, again, x.sum, x.tolist, event.query):
         with pytest.raises(RuntimeError, match=f"CUDA error: {says}"):
             use()
     gpu.reset()
@@ -368,6 +387,7 @@ def test_values_to_store_are_with_the_tensor_unless_they_are_copied(gpu: Simulat
     lambda x: torch.ones(2, device="cuda:1"), lambda x: x.cuda(1), lambda x: x.cpu().to("cuda:1"), lambda x: x.to(1),
     lambda x: torch.zeros_like(x, device="cuda:1"), lambda x: torch.tensor([1], device="cuda:1"),
     lambda x: torch.cuda.set_device(1), lambda x: torch.nn.Linear(2, 2).to("cuda:2"),
+    lambda x: torch.cuda.synchronize(1),
 ])  # fmt: skip
 def test_there_is_no_second_gpu(gpu: SimulatedGpu, use: Any) -> None:
     with pytest.raises(RuntimeError, match="invalid device ordinal"):
@@ -833,6 +853,7 @@ _HALF, _WIDE = torch.float16, torch.float32
     (lambda h, f: f.index_put((torch.tensor([0], device="cuda"),), h[0]), _WIDE), (lambda h, f: h.exp_(), _HALF),
     (lambda h, f: torch.nn.functional.rms_norm(h, (3,)), _WIDE), (lambda h, f: torch.linalg.vector_norm(h), _WIDE),
     (lambda h, f: torch.nn.functional.huber_loss(h, h), _WIDE), (lambda h, f: h.sum(dtype=_HALF), _HALF),
+    *((lambda h, f, kind=kind: getattr(torch.nn, kind)(3, 4).cuda()(f)[0], _HALF) for kind in ("LSTM", "GRU", "RNN")),
 ])  # fmt: skip
 def test_autocast_has_the_lists_of_gpus(gpu: SimulatedGpu, call: Any, wanted: Any) -> None:
     half, wide = torch.ones(3, 3, device="cuda", dtype=_HALF), torch.ones(3, 3, device="cuda")

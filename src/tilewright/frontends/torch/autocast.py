@@ -29,6 +29,8 @@ _IN_WIDEST = frozenset(
 )
 #: Products that the CPU's autocast leaves as they are.
 _IN_HALF = frozenset("addmv addr gru_cell lstm_cell mv rnn_relu_cell rnn_tanh_cell".split())
+#: Layers whose kernels for the CPU's autocast lack dtypes of GPUs.
+_LAYERS = frozenset("gru lstm rnn_relu rnn_tanh".split())
 #: The function that is refused in half precision.
 _UNSAFE = "binary_cross_entropy"
 
@@ -48,8 +50,10 @@ def called(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return plain(function, args, kwargs)
     if name in _IN_FLOAT32 or (name in _IN_WIDEST and _has_float32((args, kwargs))):
         args, kwargs = with_tensors(widened, (tuple(args), kwargs))
-    elif name in _IN_HALF:
+    elif name in _IN_HALF or name in _LAYERS:
         args, kwargs = with_tensors(lambda one: one.to(dtype) if one.dtype == torch.float32 else one, (args, kwargs))
+    if name in _LAYERS:
+        return plain(function, args, kwargs)
     with torch.autocast("cpu", dtype):
         return function(*args, **kwargs)
 

@@ -10,6 +10,7 @@ import torch
 from torch.utils import _device
 
 from tilewright.frontends.torch.devices import CUDA
+from tilewright.frontends.torch.layouts import require_host
 from tilewright.frontends.torch.tensors import DeviceTensor, is_pinned, pinned
 from tilewright.ground.native.replaced_names import Row
 from tilewright.simulate.device.installed_gpu import current_gpu
@@ -69,6 +70,8 @@ def _factory(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
 
     @functools.wraps(original)
     def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> torch.Tensor:
+        if kwargs.get("layout", torch.strided) not in (torch.strided, None):
+            require_host(kwargs["layout"], args, kwargs)
         made = original(*args, **kwargs)
         return made.pin_memory() if pin_memory else made
 

@@ -27,6 +27,7 @@ from tilewright.frontends.torch import (
     graphs,
     higher_order,
     host_memory,
+    layouts,
     set_data,
     shared,
     storages,
@@ -131,11 +132,15 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
         yield from (
             ("torch.accelerator", name, functools.partial(interface[name])) for name in ("current_stream", "set_stream")
         )
+        kept = [name for name in ("memory_stats", "reset_peak_memory_stats") if hasattr(torch.accelerator, name)]
+        modules = ("torch.accelerator", "torch.accelerator.memory")
+        yield from ((module, name, functools.partial(interface[name])) for module in modules for name in kept)
     yield from (("torch.cuda.random", name, value) for name, value in _random().items())
     yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
     made = [("torch", name, _made_on_host(getattr(torch, name))) for name in ("tensor", "as_tensor", "asarray")]
     made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
     yield from storages.rows(gpu)
+    yield from layouts.rows()
     yield from set_data.rows()
     yield from gradients.rows()
     yield from higher_order.rows()

@@ -63,6 +63,7 @@ class Stream(torch.Stream):  # type: ignore[misc]
 
     def query(self) -> bool:
         """Whether its work is done."""
+        require_working(current_gpu())
         return True
 
     def wait_stream(self, stream: Any) -> None:
@@ -124,6 +125,7 @@ class Event:
 
     def query(self) -> bool:
         """Whether all work before it is done."""
+        require_working(current_gpu())
         return True
 
     def synchronize(self) -> None:
@@ -150,8 +152,9 @@ def _handle(stream: Any) -> int:
 def wait(device: Any = None) -> None:
     """Wait for all work.
 
-    Raises RuntimeError: a graph is being captured.
+    Raises RuntimeError: a graph is being captured, or there is no such device.
     """
+    require_only_gpu(device)
     gpu = current_gpu()
     if gpu.capturing is not None:
         gpu.capturing.refuse("synchronize()")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -41,6 +41,8 @@ _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_
 _PACKS = "_pack_padded_sequence"
 #: Its inverse, which torch makes of operations that start with a tensor on the host.
 _PADS = "_pad_packed_sequence"
+#: A function whose result torch allocates where it takes tensors on the device to be.
+_POWERS = "vander"
 #: Attributes of a tensor that are not the program's.
 OWN_ATTRIBUTES = frozenset({"elements", "_is_param"})
 
@@ -127,7 +129,8 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         """The elements in torch's format, while the GPU exists; an exception may hold a tensor longer."""
         if installed_gpu() is None:
             return f"tensor(..., device='{CUDA}', size={tuple(self.shape)}, dtype={self.dtype})"
-        return str(super().__repr__(**options))
+        text = str(super().__repr__(**options))
+        return text.replace("Parameter(", "Parameter containing:\n", 1)[:-1] if text.startswith("Parameter(") else text
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
@@ -197,6 +200,8 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
                 found = function(*args, **kwargs)
         if name == _PADS:
             return to_device(found[0]), found[1]
+        if name == _POWERS:
+            return to_device(found)
         return found.cpu() if to_host and isinstance(found, DeviceTensor) else found
 
     @classmethod
@@ -368,6 +373,7 @@ def to_device(tensor: torch.Tensor) -> torch.Tensor:
             f"parameters must have a shape before they move to the simulated GPU (got {type(tensor).__name__} of a "
             "lazy module); call the module on the host first"
         )
+    _require_dense(tensor)
     moved: torch.Tensor = _ToDevice.apply(tensor)
     return moved
 
@@ -377,14 +383,29 @@ def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
 
     With `unset`, observers learn that nobody wrote its elements.
     """
-    if tensor.layout != torch.strided:
-        raise NotImplementedError(
-            f"tensors on the simulated GPU must be dense (got {tensor.layout}); use `to_dense()`, or work on the host"
-        )
+    _require_dense(tensor)
     gpu, storage = current_gpu(), tensor.untyped_storage()
     if storage.nbytes() and gpu.memory.extent(storage.data_ptr()) is None:
         tensor = copied(gpu, tensor, unset=unset)
     return _seen(tensor)
+
+
+def _require_dense(tensor: torch.Tensor) -> None:
+    """Reject a tensor whose elements are not one array: a sparse, nested or quantized one."""
+    kind = "nested" if tensor.is_nested else tensor.dtype if tensor.is_quantized else tensor.layout
+    if kind != torch.strided:
+        refuse_kind(kind)
+
+
+def refuse_kind(kind: Any) -> NoReturn:
+    """Reject a tensor of another kind.
+
+    Raises NotImplementedError.
+    """
+    raise NotImplementedError(
+        f"tensors on the simulated GPU must be dense, not sparse, nested or quantized (got {kind}); work with those on "
+        "the host"
+    )
 
 
 def _seen(elements: torch.Tensor) -> DeviceTensor:
