@@ -146,6 +146,27 @@ def test_states_of_random_numbers_and_statistics_of_memory(gpu: SimulatedGpu) ->
         assert torch.accelerator.max_memory_reserved() == torch.cuda.max_memory_reserved()
 
 
+@pytest.mark.parametrize("draw", [
+    lambda x: torch.rand(4, device="cuda"), lambda x: x.normal_(), torch.nn.functional.dropout, torch.rand_like,
+    lambda x: torch.multinomial(x, 4), lambda x: torch.randperm(40, device="cuda"),
+])  # fmt: skip
+def test_the_device_has_random_numbers_of_its_own(gpu: SimulatedGpu, draw: Any) -> None:
+    torch.manual_seed(3)
+    wanted = torch.rand(4)
+    for seed in (torch.manual_seed, torch.cuda.manual_seed, torch.cuda.manual_seed_all):
+        torch.manual_seed(3)
+        seed(5)
+        first, second = (draw(torch.ones(40, device="cuda")).tolist() for _ in range(2))
+        state = torch.cuda.default_generators[0].get_state()
+        seed(5)
+        assert draw(torch.ones(40, device="cuda")).tolist() == first != second
+        torch.cuda.set_rng_state(state)
+        assert draw(torch.ones(40, device="cuda")).tolist() not in (first, second)
+    torch.manual_seed(3)
+    draw(torch.ones(40, device="cuda"))
+    assert torch.equal(torch.rand(4), wanted)
+
+
 def test_a_vector_times_a_matrix_is_a_vector(gpu: SimulatedGpu) -> None:
     a, b = torch.rand(3), torch.rand(3, 4)
     found = a.cuda() @ b.cuda()  # torch removes an axis of the product in place
@@ -580,6 +601,12 @@ def test_generators_of_the_device_and_pinned_memory(gpu: SimulatedGpu) -> None:
     generator.manual_seed(5)
     again = torch.empty(4, device="cuda").uniform_(generator=generator)
     assert again.is_cuda and torch.equal(first, again) and torch.Generator().device.type == "cpu"
+    for draw in (
+        torch.empty(4, device="cuda").normal_,
+        lambda generator: torch.rand(4, device="cuda", generator=generator),
+    ):
+        with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator but found 'cpu'"):
+            draw(generator=torch.Generator())
     host = torch.ones(3)
     pinned, made = host.pin_memory(), torch.zeros(3, pin_memory=True)
     assert pinned.is_pinned() and made.is_pinned() and not host.is_pinned() and pinned.pin_memory() is pinned
@@ -874,9 +901,11 @@ def test_what_a_program_runs_in_backward_has_autocast_and_the_rules_of_devices(
     gpu: SimulatedGpu, reentrant: bool
 ) -> None:
     layer, x, seen = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda", requires_grad=True), []
+    drawn: list[Any] = []
 
     def part(x: Any) -> Any:
         seen.append(layer(x).dtype)
+        drawn.append(torch.rand(3, device="cuda").tolist())
         with pytest.raises(RuntimeError, match="same device"):
             x + torch.ones(4)
         return layer(x)
@@ -884,7 +913,7 @@ def test_what_a_program_runs_in_backward_has_autocast_and_the_rules_of_devices(
     with torch.autocast("cuda", dtype=torch.bfloat16):
         made = torch.utils.checkpoint.checkpoint(part, x, use_reentrant=reentrant)
     made.float().sum().backward()
-    assert seen == [torch.bfloat16] * 2 and x.grad.is_cuda
+    assert seen == [torch.bfloat16] * 2 and x.grad.is_cuda and drawn[0] == drawn[1]
 
 
 def test_lengths_of_sequences_are_on_the_host(gpu: SimulatedGpu) -> None:

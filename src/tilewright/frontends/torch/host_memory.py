@@ -1,4 +1,4 @@
-"""Pinned memory and random generators, which the simulated GPU takes from the CPU."""
+"""Pinned memory and random generators by the names of torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _device
 
-from tilewright.frontends.torch.devices import CUDA
+from tilewright.frontends.torch.generators import Generator, require_of
 from tilewright.frontends.torch.layouts import require_host
 from tilewright.frontends.torch.tensors import DeviceTensor, is_pinned, pinned
 from tilewright.ground.native.replaced_names import Row
@@ -24,25 +24,12 @@ _FACTORIES = (
     "rand",
     "randn",
     "randint",
+    "randperm",
     "arange",
     "empty_like",
     "zeros_like",
     "empty_strided",
 )
-
-
-class Generator(torch.Generator):  # type: ignore[misc]
-    """A CPU generator that reports the device that it was made for."""
-
-    def __new__(cls, device: Any = "cpu") -> Generator:  # noqa: D102
-        made: Generator = super().__new__(cls, "cpu")
-        made.made_for = CUDA if torch.device(device).type == "cuda" else torch.device("cpu")
-        return made
-
-    @property
-    def device(self) -> torch.device:
-        """Its device."""
-        return self.made_for
 
 
 def rows() -> Iterator[Row]:
@@ -73,6 +60,7 @@ def _factory(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
         if kwargs.get("layout", torch.strided) not in (torch.strided, None):
             require_host(kwargs["layout"], args, kwargs)
         made = original(*args, **kwargs)
+        require_of(made.device, kwargs.get("generator"))
         return made.pin_memory() if pin_memory else made
 
     return make

@@ -23,6 +23,7 @@ from tilewright.frontends.libcuda.served import vendors_driver
 from tilewright.frontends.libcuda.static_runtime import static_runtime
 from tilewright.frontends.passed import passing
 from tilewright.frontends.torch import (
+    generators,
     gradients,
     graphs,
     higher_order,
@@ -135,7 +136,10 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
         kept = [name for name in ("memory_stats", "reset_peak_memory_stats") if hasattr(torch.accelerator, name)]
         modules = ("torch.accelerator", "torch.accelerator.memory")
         yield from ((module, name, functools.partial(interface[name])) for module in modules for name in kept)
-    yield from (("torch.cuda.random", name, value) for name, value in _random().items())
+    numbers = generators.of_device()
+    yield "torch.cuda", "default_generators", (numbers,)
+    for module in ("torch.cuda", "torch.cuda.random"):
+        yield from ((module, name, value) for name, value in generators.functions(numbers).items())
     yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
     made = [("torch", name, _made_on_host(getattr(torch, name))) for name in ("tensor", "as_tensor", "asarray")]
     made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
@@ -205,6 +209,7 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "_lazy_init": Device(gpu).set_current,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
+        "_initialized": True,  # checkpoints then keep the state of the device's random numbers
         "device_count": lambda: 1,
         "current_device": lambda: number,
         "set_device": require_only_gpu,
@@ -215,7 +220,6 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "is_bf16_supported": lambda including_emulation=True: record.compute_capability >= (8, 0),
         "empty_cache": lambda: None,
         **_memory(gpu),
-        **_random(),
         "current_stream": current.current,
         "default_stream": current.default,
         "set_stream": current.set,
@@ -224,25 +228,6 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "ExternalStream": streams.ExternalStream,
         "Event": streams.Event,
         **_graphs(gpu),
-    }
-
-
-def _random() -> dict[str, Any]:
-    """Those for random numbers, which `torch.cuda.random` has too: the CPU's generator makes the device's.
-
-    Each is an object of its own: `torch._dynamo` refuses one function under two names of torch.
-    """
-    host = torch.default_generator
-    return {
-        "manual_seed": functools.partial(host.manual_seed),
-        "get_rng_state": lambda device="cuda": host.get_state(),
-        "set_rng_state": lambda new_state, device="cuda": host.set_state(new_state),
-        "initial_seed": functools.partial(host.initial_seed),
-        "seed": functools.partial(host.seed),
-        "seed_all": functools.partial(host.seed),
-        "get_rng_state_all": lambda: [host.get_state()],
-        "set_rng_state_all": lambda new_states: host.set_state(new_states[0]),
-        "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which the device uses
     }
 
 

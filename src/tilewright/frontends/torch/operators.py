@@ -42,6 +42,7 @@ class Facts:
     in_place: bool  #: Whether it changes the layout of its first argument.
     written: tuple[tuple[int, str], ...]  #: The place and the name of each argument that it changes.
     unset: bool  #: Whether its results are uninitialised.
+    draws: bool  #: Whether they have random numbers.
     captured: bool  #: Whether a captured graph has it as a node.
     reads: bool  #: Whether it computes with the elements of its arguments,
     updates: bool  #: and of those that it changes.
@@ -63,6 +64,7 @@ def facts(operation: Any) -> Facts:
         in_place,
         tuple((at, one.name) for at, one in arguments if one.alias_info is not None and one.alias_info.is_write),
         packet in UNSET,
+        torch.Tag.nondeterministic_seeded in operation.tags,
         not (operation.is_view or (in_place and operation.name() != "aten::resize_")),
         namespace == "aten" and not operation.is_view and are_read(packet),
         is_updated(packet),

@@ -29,6 +29,7 @@ from tilewright.frontends.torch.devices import (
     tensors_of,
     with_tensors,
 )
+from tilewright.frontends.torch.generators import drawing, require_of
 from tilewright.frontends.torch.memory import allocated, copied, extent_bytes
 from tilewright.frontends.torch.products import PRODUCTS, Product
 from tilewright.simulate.device.gpu import SimulatedGpu
@@ -187,6 +188,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             made = _made(function, args, kwargs)
             if made is not None:
                 return made
+        require_of(CUDA, kwargs.get("generator"))
         own = operators.own(function, args, kwargs, ("AutocastCUDA", "AutogradCUDA") if casts else ("AutogradCUDA",))
         if own is not None:
             return own(*args, **kwargs)
@@ -243,7 +245,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             if known.in_place:
                 _lay_out_again(args[0])
         else:
-            results = _done(known.name, operation, plain_args, plain_kwargs)
+            results = _done(known, operation, plain_args, plain_kwargs)
 
         def on_device(one: Any) -> Any:
             found = given.get(id(one))
@@ -276,14 +278,14 @@ def _changed(
     if gpu.left_out:
         gpu.changes(one.elements.data_ptr() for one in written)
     try:
-        results = _done(operators.facts(operation).name, operation, *plain)
+        results = _done(operators.facts(operation), operation, *plain)
     except RuntimeError as error:
         if "resize storage that is not resizable" not in str(error):
             raise
         for one in written:
             one.elements = one.elements.clone()  # in memory of the host, which can grow
             given[id(one.elements)] = one
-        results = _done(operators.facts(operation).name, operation, *with_tensors(_element, called))
+        results = _done(operators.facts(operation), operation, *with_tensors(_element, called))
     for one in written:
         _follow(one)
         if gpu.observers:
@@ -505,9 +507,12 @@ def _all_there(given: Iterable[Any]) -> bool:
     return True
 
 
-def _done(name: str, operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def _done(known: operators.Facts, operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """The CPU's result of an operation, in float32 if a GPU accumulates in float32 and the CPU does not."""
-    again = _SUMMED_IN_FLOAT.get(name, 0)
+    if known.draws:
+        with drawing((*args, *kwargs.values())):
+            return _on_host(operation, args, kwargs)
+    again = _SUMMED_IN_FLOAT.get(known.name, 0)
     halves = [one.dtype for one in tensors_of(args) if one.dtype in autocast.HALVES] if again else []
     if not halves:
         return _on_host(operation, args, kwargs)
@@ -542,7 +547,7 @@ def factory(name: str) -> Callable[..., DeviceTensor]:
         if capturing is not None:
             recorded: DeviceTensor = captured(capturing, operation, args, {**kwargs, "device": CUDA}, _unset)
             return recorded
-        made = _on_host(operation, args, {**kwargs, "device": torch.device("cpu")})
+        made = _done(operators.facts(operation), operation, args, {**kwargs, "device": torch.device("cpu")})
         return on_gpu(made, unset=packet in UNSET)
 
     return make
