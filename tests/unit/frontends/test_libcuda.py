@@ -190,6 +190,22 @@ def test_clusters_of_no_blocks_are_refused_and_large_ones_want_an_attribute(cont
     assert status(16) == refused
 
 
+def test_values_that_a_call_does_not_have_are_refused(context: SimulatedGpu, ptx: bytes) -> None:
+    kernel = given(driver.cuModuleGetFunction(given(driver.cuModuleLoadData(ptx)), b"saxpy"))
+    largest, address = (
+        driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+        given(driver.cuMemAlloc(64)),
+    )
+    for code, *_ in (
+        driver.cuFuncSetAttribute(kernel, largest, -1), driver.cuMemsetD32(int(address) + 1, 0, 4),
+        driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, 0, 0), driver.cuStreamCreate(8),
+        driver.cuEventCreate(256), driver.cuMemHostAlloc(16, 256),
+    ):  # fmt: skip
+        assert code == driver.CUresult.CUDA_ERROR_INVALID_VALUE
+    assert driver.cuCtxSetCurrent(driver.CUcontext(8))[0] == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
+    given(driver.cuMemFree(address))
+
+
 def test_an_error_says_where_in_the_source(context: SimulatedGpu, ptx: bytes) -> None:
     saxpy = Saxpy(ptx, 100)
     (code,) = saxpy.launch(100_000)

@@ -19,6 +19,8 @@ from tilewright.simulate.device.graphs import submit
 from tilewright.simulate.device.pending_work import LEGACY, Task, UsedBytes
 from tilewright.simulate.observer import ArgumentFact
 
+#: Flags of pinned memory: portable, device map and write-combined.
+_HOST_FLAGS = 7
 #: Directions of a copy. Source: CUDA Runtime API, `cudaMemcpyKind`.
 TO_DEVICE, TO_HOST, ON_DEVICE, ANYWHERE = range(1, 5)
 #: Largest alignment of most structures. Source: CUDA C++ Programming Guide, "Built-in Vector Types".
@@ -68,6 +70,8 @@ def cuMemFreeAsync(gpu: SimulatedGpu, pointer: Any, stream: Any) -> None:
 
 def cuMemHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
     """Pinned host memory, which the device accesses at the same address."""
+    if int(flags) & ~_HOST_FLAGS:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
     address = gpu.allocate(int(size), host_visible=True)
     gpu.pinned[address] = int(flags)
     return address
@@ -238,8 +242,13 @@ def copy_queued(gpu: SimulatedGpu, stream: int, target: int, source: int, size: 
 
 
 def set_in(gpu: SimulatedGpu, stream: Any, target: int, word: bytes, count: int) -> None:
-    """Set words on the device, in a stream."""
+    """Set words on the device, in a stream.
+
+    Raises DriverError: the words are not aligned.
+    """
     gpu.require_context()
+    if target % len(word):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", f"words of {len(word)} bytes must be aligned (got {target:#x})")
 
     def work(where: int) -> None:
         filled(gpu, target, word, count)

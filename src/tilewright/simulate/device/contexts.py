@@ -197,6 +197,8 @@ def cuCtxGetCurrent(gpu: SimulatedGpu) -> Any:
 
 def cuCtxSetCurrent(gpu: SimulatedGpu, context: Any) -> None:
     """Replace the top of the stack; 0 removes it."""
+    if int(context) not in (0, PRIMARY):
+        raise DriverError("CUDA_ERROR_INVALID_CONTEXT")
     if gpu.contexts:
         gpu.contexts.pop()
     if int(context):

@@ -205,7 +205,8 @@ def cuKernelSetAttribute(gpu: SimulatedGpu, attribute: Any, value: int, kernel: 
     names = binding().CUfunction_attribute
     if attribute == names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         static = kernel.program.shared_bytes
-        if not 0 <= value <= (most := most_dynamic_bytes(gpu.record, static)):
+        most = most_dynamic_bytes(gpu.record, static)
+        if not 0 <= value <= most:
             raise DriverError(
                 "CUDA_ERROR_INVALID_VALUE",
                 f"CUDA_ERROR_INVALID_VALUE: MaxDynamicSharedMemorySize of {kernel.program.name} must be at most "
@@ -218,6 +219,8 @@ def cuKernelSetAttribute(gpu: SimulatedGpu, attribute: Any, value: int, kernel: 
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         change = gpu.large_clusters.add if value else gpu.large_clusters.discard
         change((kernel.code.library.handle, kernel.name))
+    elif int(attribute) not in map(int, names):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
 
 
 def allowed_shared_bytes(gpu: SimulatedGpu, library: Library, program: Program) -> int:
@@ -230,8 +233,10 @@ def cuOccupancyMaxActiveBlocksPerMultiprocessor(
     gpu: SimulatedGpu, kernel: Kernel, block_threads: int, dynamic_shared_bytes: int
 ) -> int:
     """Blocks of a kernel that a multiprocessor holds at once."""
+    if block_threads <= 0:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
     shared = kernel.program.shared_bytes + int(dynamic_shared_bytes)
-    if not 0 < block_threads <= gpu.record.launch.threads_per_block:
+    if block_threads > gpu.record.launch.threads_per_block:
         return 0
     return active_blocks(gpu.record, KernelAttributes(kernel).num_regs, shared, int(block_threads))
 

@@ -25,9 +25,16 @@ def handle_type() -> Any:
     return CUstream
 
 
+def require_flags(flags: int, known: Any) -> None:
+    """Reject flags that a call does not have."""
+    if int(flags) & ~sum(int(one) for one in known):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+
+
 def cuStreamCreate(gpu: SimulatedGpu, flags: int) -> Any:
     """A stream."""
     gpu.require_context()
+    require_flags(flags, binding().CUstream_flags)
     handle = gpu.new_handle()
     independent = bool(int(flags) & int(binding().CUstream_flags.CU_STREAM_NON_BLOCKING))
     gpu.streams[handle] = Stream(independent=independent)
@@ -87,6 +94,7 @@ def cuStreamAddCallback(gpu: SimulatedGpu, stream: Any, callback: Any, data: Any
 def cuEventCreate(gpu: SimulatedGpu, flags: int) -> Any:
     """An event."""
     gpu.require_context()
+    require_flags(flags, binding().CUevent_flags)
     handle = gpu.new_handle()
     gpu.events[handle] = Event(timing=not int(flags) & int(binding().CUevent_flags.CU_EVENT_DISABLE_TIMING))
     return binding().CUevent(handle)

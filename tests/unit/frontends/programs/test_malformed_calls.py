@@ -163,7 +163,8 @@ def test_calls_with_any_values_are_answered(gpu: SimulatedGpu, functions: Functi
         ("cuDeviceGetAttribute", (8, -1, 0)), ("cuDeviceGetAttribute", (8, 1 << 31, 0)),
         ("cuPointerGetAttributes", ((1 << 31) - 1, 8, 8, 8)), ("cuPointerGetAttributes", ((1 << 32) - 1, 8, 8, 8)),
         ("cuPointerGetAttributes", (64, 8, 8, 8)), ("cuLinkAddData", (1, 1, 8, 1 << 50, 8, 0, 0, 0)),
-        ("cudaGraphAddEmptyNode", (8, 1, 8, 1 << 40))
+        ("cudaGraphAddEmptyNode", (8, 1, 8, 1 << 40)), ("cudaStreamCreateWithFlags", (8, 0xFF)),
+        ("cudaEventCreateWithFlags", (8, 0xFFFF)), ("cudaHostAlloc", (8, 16, 0xFF)),
     ],
 )  # fmt: skip
 def test_values_that_no_call_has(program: Program, name: str, given: tuple[int, ...]) -> None:
