@@ -65,6 +65,8 @@ enum tw_followed {
     TW_PIECE_BYTES = 16,  // of what copies and products access
     TW_CELL_RUN = 8,  // cells of a row: one AVX-512 register
     TW_BUCKETS = 1024,     // of lists of accesses by several warps
+    TW_READERS_MAX = 4,    // blocks whose reads of one cell are kept apart
+    TW_ASKED_MAX = 4,      // questions whose answers a warp keeps
     TW_BLURRED_SITES = 16,
     TW_BLURRED_MAX = 64,
     TW_MANY_LISTS = 3069,  // three quarters of them
@@ -242,15 +244,14 @@ struct tw_wait {
     uint32_t round;
 };
 
-// The last question of a warp to orders.py, about an access of another: its block, thread and clock. The answer holds
-// while `notices` of the launch is the same.
+// A question of a warp to orders.py, about an access of another: its block, thread and clock. The answer holds while
+// `notices` of the launch is the same. A warp keeps its last one about blocks of the same number modulo TW_ASKED_MAX.
 struct tw_asked {
     int64_t block;
     uint64_t who;
     uint64_t clock;
     uint64_t notices;  // one more than that; 0: no question
     uint64_t answer;
-    uint64_t spare[3];
 };
 
 // A barrier: how often it was completed; the warps of whose end it tells nothing, because they only arrived, or all
@@ -487,7 +488,7 @@ struct tw_shadow_block {
     struct tw_wait waits[TW_WARPS_MAX];
     struct tw_clocks gone;        // the clock of each warp that has ended, plus one
     uint64_t seen[TW_WARPS_MAX];  // the place of each warp's last strong access and its `how`, until its next event
-    struct tw_asked asked[TW_WARPS_MAX];
+    struct tw_asked asked[TW_WARPS_MAX][TW_ASKED_MAX];
     uint64_t whole[TW_WARPS_MAX];  // for each warp, the clock below which all its lanes are ordered
     struct tw_round rounds[TW_ROUNDS];
     // How often cells of shared memory have changed in a way on which a settled read may depend, and the limit of the
@@ -510,6 +511,7 @@ struct tw_shadow_launch {
     uint64_t *writes;     // W of global memory
     uint64_t *reads;      // R
     uint64_t *stored;     // what unordered stores wrote
+    uint64_t *readers;    // of its cells: the reads of several blocks, TW_READERS_MAX each; null if they are not kept apart
     uint32_t *lists;      // of its cells: that of R, `born` in the upper half; null if there are none
     uint8_t *quiet;       // of its cells: all ones if several blocks have read it, all may, and nothing has written it
     // orders.py, which knows the order that fences and atomics make; null if the kernel has no fences.

@@ -39,6 +39,8 @@ FLIGHTS_BYTES: Final = _CELLS.structs["tw_flights"].bytes
 #: Bytes of what counts the operands of one warp's products in flight.
 READINGS_BYTES: Final = _CELLS.structs["tw_readings"].bytes
 
+#: Bytes of the reads of one cell of global memory by several blocks.
+READERS_BYTES: Final = 8 * _CELLS.numbers["TW_READERS_MAX"]
 #: Bytes of the lists of a block's accesses by several warps.
 SEVERAL_BYTES: Final = _CELLS.structs["tw_several"].bytes
 

@@ -205,6 +205,39 @@ static uint64_t put_write(const struct access *me, uint64_t *cell, uint64_t mine
     }
 }
 
+// Keep the read of one block of those that R of a cell does not tell apart; of a further block there may be no room.
+static void keep_apart(const struct access *me, uint64_t cell, uint64_t value)
+{
+    uint64_t *all = me->launch->readers + cell * TW_READERS_MAX;
+    for (uint32_t n = 0; n < TW_READERS_MAX;) {
+        uint64_t its = __atomic_load_n(&all[n], __ATOMIC_RELAXED), next = value;
+        if (its && block_of(its) != block_of(value)) {
+            n++;
+            continue;
+        }
+        if (its && who_of(its) != who_of(value))
+            next = block_of(value) == me->number ? both_here(me, its, value) : its;
+        if (next == its || __atomic_compare_exchange_n(&all[n], &its, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            return;
+    }
+}
+
+// Whether R is of several blocks.
+static bool is_of_blocks(uint64_t value)
+{
+    return block_of(value) > TW_BLOCK_MAX || is_of_ranks(value);
+}
+
+// The same for R before and after our read.
+static void keep_readers(const struct access *me, uint64_t cell, uint64_t before, uint64_t after, uint64_t mine)
+{
+    if (!me->launch->readers || !is_of_blocks(after))
+        return;
+    if (!is_of_blocks(before))
+        keep_apart(me, cell, before);
+    keep_apart(me, cell, mine);
+}
+
 TW_INLINE static inline void put_read(const struct access *me, uint64_t cell, uint64_t mine, bool lists)
 {
     uint64_t *read = &me->launch->reads[cell], before = __atomic_load_n(read, __ATOMIC_RELAXED);
@@ -212,8 +245,10 @@ TW_INLINE static inline void put_read(const struct access *me, uint64_t cell, ui
         bool listed = lists && is_listed(me, before);
         uint64_t next = listed ? joined_here(me, cell, before, mine) : joined(me, before, mine);
         if (next == before ||
-            __atomic_compare_exchange_n(read, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            __atomic_compare_exchange_n(read, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            keep_readers(me, cell, before, next, mine);
             return;
+        }
     }
 }
 
@@ -260,6 +295,21 @@ __attribute__((noinline)) static bool report_each(const struct access *me, uint6
     return any;
 }
 
+// The same with each read of several blocks. What a weak write is behind is forgotten: what is behind the write, too.
+static bool report_readers(const struct access *me, uint64_t cell)
+{
+    bool any = false;
+    for (uint32_t n = 0; me->launch->readers && n < TW_READERS_MAX; n++) {
+        uint64_t *place = &me->launch->readers[cell * TW_READERS_MAX + n];
+        uint64_t its = __atomic_load_n(place, __ATOMIC_SEQ_CST);
+        bool races = its && report_one(me, cell, its, false);
+        any |= races;
+        if (its && !races && !me->strong)
+            __atomic_compare_exchange_n(place, &its, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
+    return any;
+}
+
 // `lists`: whether the kernel has lists. Code for those that have none is not to grow.
 TW_INLINE static inline void judge_one_cell(const struct access *me, uint64_t cell, uint64_t offset, bool lists)
 {
@@ -294,6 +344,7 @@ TW_INLINE static inline void judge_one_cell(const struct access *me, uint64_t ce
         return;
     uint32_t list = list_in(me, cell, seen, lists);
     races = list ? report_each(me, cell, list) : report_one(me, cell, seen, false);
+    races |= report_readers(me, cell);
     if (!races && is_lockstep(me, seen))
         report_as(me, TW_GLOBAL_LANES, seen, false, TW_LOCKSTEP);
     else if (!races && (kind = unordered_of(me, seen)) != 0)

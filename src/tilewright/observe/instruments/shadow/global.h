@@ -14,6 +14,13 @@ static inline bool fits(uint64_t number, uint64_t clock)
     return clock <= TW_CLOCK_MAX && number <= TW_BLOCK_MAX;
 }
 
+// Whether one more block's read of a cell can be kept apart.
+static inline bool has_room(const struct tw_shadow_launch *launch, uint64_t cell)
+{
+    return launch->readers &&
+           !__atomic_load_n(&launch->readers[(cell + 1) * TW_READERS_MAX - 1], __ATOMIC_RELAXED);
+}
+
 // One lane's load of one cell: whether it is readable, not written in this launch, and put down in R by one exchange at
 // most.
 static inline bool tw_global_reads_one(const struct access *me)
@@ -25,6 +32,8 @@ static inline bool tw_global_reads_one(const struct access *me)
             return false;
     uint64_t read = __atomic_load_n(&launch->reads[cell], __ATOMIC_RELAXED);
     uint64_t mine = me->number << TW_BLOCK_SHIFT | me->clock << TW_CLOCK_SHIFT | me->low;
+    if (read && read >> TW_BLOCK_SHIFT != me->number && has_room(launch, cell))
+        return false;
     if (read != TW_SEVERAL_BLOCKS && (read ^ mine) & ~TW_SITES) {
         if ((read && (read >> TW_BLOCK_SHIFT == me->number || launch->ranks > 1)) || !fits(me->number, me->clock))
             return false;

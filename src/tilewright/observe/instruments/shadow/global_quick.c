@@ -134,6 +134,10 @@ TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, 
         if ((where(unreadable == 0) | unused) != ALL_CELLS)
             return false;
         cells read = look_at(launch->reads + cell);
+        uint32_t others = launch->readers ? where(read != 0) & where(read >> TW_BLOCK_SHIFT != me->number) : 0;
+        for (uint32_t left = others & ~unused; left; left = tw_other_lanes(left))
+            if (has_room(launch, (uint64_t)cell + tw_first_lane(left)))
+                return false;
         uint32_t several = where(read == TW_SEVERAL_BLOCKS) | settled(me, read) | unused;
         if (several == ALL_CELLS)
             continue;

@@ -285,12 +285,12 @@ TW_INLINE static inline bool races(const struct access *me, uint64_t cell, uint6
 // Whether fences and atomics order an access by `who` before ours.
 TW_INLINE static inline bool is_ordered_by(const struct access *me, uint64_t its_block, uint64_t who, uint64_t its)
 {
-    struct tw_asked *last = &me->block->asked[me->warp];
+    struct tw_asked *last = &me->block->asked[me->warp][its_block % TW_ASKED_MAX];
     int64_t block = its_block == TW_BLOCK_MAX + 1 ? -1 : (int64_t)its_block;
     uint64_t notices = __atomic_load_n(&me->launch->notices, __ATOMIC_SEQ_CST) + 1;
     if (last->notices != notices || last->block != block || last->who != who || last->clock != its) {
         int32_t answer = me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, (int64_t)who, (int64_t)its);
-        *last = (struct tw_asked){block, who, its, notices, answer == TW_NOT_ORDERED, {0}};
+        *last = (struct tw_asked){block, who, its, notices, answer == TW_NOT_ORDERED};
     }
     return !last->answer;
 }

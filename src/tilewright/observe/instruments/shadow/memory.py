@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from tilewright.observe.instruments.shadow.cells import (
     LAYOUT_BYTES,
     LAYOUT_OF_BYTES,
     NOW_ROW,
+    READERS_BYTES,
     READINGS_BYTES,
     ROWS_END,
     SEVERAL_BYTES,
@@ -73,6 +75,8 @@ _MBARRIER_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventK
 GAP_BYTES = 512
 #: A block's local memory is not judged if it is larger: every block starts with a copy of its states.
 _LOCAL_MAX_BYTES = 16 << 20
+#: Of more global memory in use, the reads of one cell by several blocks are not kept apart: 8 times its bytes, or more.
+_APART_MAX_BYTES = 32 << 20
 #: Copies that are followed at once in any case; and the bytes of shared memory for each, and the most, of a warp's
 #: copies and of a block's bulk copies.
 _FOLLOWED = 256
@@ -265,8 +269,10 @@ class MemoryCheck(Instrument):
         self._orders = orders.Orders(math.prod(facts.grid), scoped=self._scoped) if self.orders else None
         cells = facts.global_bytes // self.cell_bytes + 8
         # one mapping for all: only whole large pages can be used
-        ends = [8 * cells, 16 * cells, 24 * cells, 28 * cells if self._waits_for_some and warps > 1 else 24 * cells]
-        self._cells = np.split(areas().take(ends[-1] + cells), ends)
+        apart = READERS_BYTES * (self.orders and facts.global_bytes <= _APART_MAX_BYTES)
+        each = (8, 8, 8, apart, 4 if self._waits_for_some and warps > 1 else 0, 1)  # bytes of a cell
+        ends = [cells * end for end in itertools.accumulate(each)]
+        self._cells = np.split(areas().take(ends[-1]), ends[:-1])
         states = self._mark(facts)
         heap, heap_end, heap_known = self._heap_places(facts)
         shared = _shared_cells(facts, self.cell_bytes)
@@ -284,8 +290,9 @@ class MemoryCheck(Instrument):
             "writes": self._cells[0].ctypes.data,
             "reads": self._cells[1].ctypes.data,
             "stored": self._cells[2].ctypes.data,
-            "lists": self._cells[3].ctypes.data if self._cells[3].size else 0,
-            "quiet": self._cells[4].ctypes.data,
+            "readers": self._cells[3].ctypes.data if self._cells[3].size else 0,
+            "lists": self._cells[4].ctypes.data if self._cells[4].size else 0,
+            "quiet": self._cells[5].ctypes.data,
             "order": facts.callback(self._orders.call, orders.ARGUMENTS, 0) if self._orders else 0,
             "shared_reads": BLOCK_BYTES + shared.nbytes,
             "local_states": BLOCK_BYTES + 2 * shared.nbytes,
