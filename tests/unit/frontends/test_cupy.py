@@ -192,6 +192,8 @@ y = cupy.from_dlpack(x)
 assert y.data.ptr == x.data_ptr() and y.tolist() == [[0, 2], [4, 6], [8, 10]]
 assert torch.from_dlpack(y).data_ptr() == torch.as_tensor(y, device="cuda").data_ptr() == x.data_ptr()
 assert (torch.from_dlpack(y.T) @ x).tolist() == [[80, 104], [104, 140]]
+for found in (torch.as_tensor(y), torch.utils.dlpack.from_dlpack(y.__dlpack__()), torch.utils.dlpack.from_dlpack(y)):
+    assert found.is_cuda and found.data_ptr() == x.data_ptr() and (found + 1).tolist() == [[1, 3], [5, 7], [9, 11]]
 """
     done = ran(tmp_path, "run", text)
     assert done.returncode == 0, done.stderr

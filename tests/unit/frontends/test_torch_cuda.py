@@ -92,6 +92,7 @@ def test_results_are_put_in_tensors_of_another_size(gpu: SimulatedGpu, size: int
 @pytest.mark.parametrize("make", [
     lambda x: x.new(2, 3), lambda x: x.new([1, 2]), lambda x: torch.ones(2).type_as(x), lambda x: x.new_tensor([1]),
     lambda x: torch.from_dlpack(x.view(4)), lambda x: torch.ones(2).type(x.type()), torch.vander,
+    lambda x: torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)),
 ])  # fmt: skip
 def test_tensors_like_one_on_the_device_are_there(gpu: SimulatedGpu, make: Any) -> None:
     x = torch.ones(4, device="cuda", dtype=torch.float16)

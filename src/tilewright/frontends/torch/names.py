@@ -142,7 +142,12 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
         yield from ((module, name, value) for name, value in generators.functions(numbers).items())
     yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
     made = [("torch", name, _made_on_host(getattr(torch, name))) for name in ("tensor", "as_tensor", "asarray")]
-    made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
+    from_dlpack = shared.from_dlpack(torch.from_dlpack)
+    made += [
+        *host_memory.rows(),
+        ("torch", "from_dlpack", from_dlpack),
+        ("torch.utils.dlpack", "from_dlpack", from_dlpack),
+    ]
     yield from storages.rows(gpu)
     yield from layouts.rows()
     yield from set_data.rows()
@@ -280,6 +285,8 @@ def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.
             made = original(data, *args, **kwargs)
             made = made if device is None else made.to(device)
             return made.requires_grad_() if requires_grad else made
+        if device is None and original.__name__ == "as_tensor" and shared.is_array(data):
+            device = "cuda"
         wanted = torch.empty(0).device if device is None else torch.device(device)
         require_only_gpu(wanted)
         if wanted.type != "cuda":

@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from tilewright.frontends.torch.tensors import DeviceTensor, on_gpu
+from tilewright.frontends.torch.tensors import DeviceTensor, is_pinned, on_gpu
+from tilewright.simulate.device.installed_gpu import current_gpu
 from tilewright.simulate.programs.array_arguments import array_shape
+
+
+def is_array(given: Any) -> bool:
+    """Whether something is another library's array on a GPU."""
+    return not isinstance(given, torch.Tensor) and hasattr(given, "__cuda_array_interface__")
 
 
 def viewed(array: Any) -> DeviceTensor:
@@ -31,7 +37,7 @@ def viewed(array: Any) -> DeviceTensor:
         },
     )
     found = torch.from_numpy(np.asarray(memory))
-    return on_gpu(found.view(getattr(torch, str(array.dtype))) if kind.kind == "V" else found)
+    return on_gpu(found.view(getattr(torch, str(array.dtype).removeprefix("torch."))) if kind.kind == "V" else found)
 
 
 def from_dlpack(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -41,8 +47,14 @@ def from_dlpack(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
     def made(ext_tensor: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         if isinstance(ext_tensor, DeviceTensor):
             return ext_tensor.detach()
-        if isinstance(ext_tensor, torch.Tensor) or not hasattr(ext_tensor, "__cuda_array_interface__"):
+        if isinstance(ext_tensor, torch.Tensor):
             return original(ext_tensor, *args, **kwargs)
-        return viewed(ext_tensor)
+        if is_array(ext_tensor):
+            return viewed(ext_tensor)
+        found, gpu = original(ext_tensor, *args, **kwargs), current_gpu()
+        if found.is_cuda:  # a capsule of another library
+            return viewed(found)
+        there = found.numel() and gpu.memory.extent(found.data_ptr()) is not None and not is_pinned(gpu, found)
+        return on_gpu(found) if there else found  # torch's own
 
     return made
