@@ -17,6 +17,7 @@ import torch
 
 from tilewright.frontends.torch import autocast, operators, reads, shortcuts
 from tilewright.frontends.torch.captured import UNSET, captured
+from tilewright.frontends.torch.composed import COMPOSED
 from tilewright.frontends.torch.devices import (
     CUDA,
     LEAVES,
@@ -44,8 +45,6 @@ _PLAIN = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex
 _PACKS = "_pack_padded_sequence"
 #: Its inverse, which torch makes of operations that start with a tensor on the host.
 _PADS = "_pad_packed_sequence"
-#: A function whose result torch allocates where it takes tensors on the device to be.
-_POWERS = "vander"
 #: Attributes of a tensor that are not the program's.
 OWN_ATTRIBUTES = frozenset({"elements", "_is_param"})
 
@@ -190,6 +189,8 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             made = _made(function, args, kwargs)
             if made is not None:
                 return made
+        if name in COMPOSED:
+            return COMPOSED[name](*args, **kwargs)
         require_of(CUDA, kwargs.get("generator"))
         own = operators.own(function, args, kwargs, ("AutocastCUDA", "AutogradCUDA") if casts else ("AutogradCUDA",))
         if own is not None:
@@ -204,8 +205,6 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
                 found = function(*args, **kwargs)
         if name == _PADS:
             return to_device(found[0]), found[1]
-        if name == _POWERS:
-            return to_device(found)
         return found.cpu() if to_host and isinstance(found, DeviceTensor) else found
 
     @classmethod
