@@ -3,7 +3,8 @@
 Compilers of tiles have every thread load, and one thread store, where a tile has fewer elements than the block has
 threads. The other threads' loads race with that store, but no result depends on them. Which threads leave a store out
 follows from its guard and from the branches before it, as far as these depend on the thread's index alone. A value that
-lanes exchange, as they do for a sum, is used by the lane that stores the result, or else by its whole warp.
+decides a branch can reach all that lies on one of its ways only. A value that lanes exchange, as they do for a sum, is
+used by the lane that stores the result, or else by its whole warp.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.ground.dominance import post_dominators
 from tilewright.observe.checking.static.values import Values
 from tilewright.simulate.isa import Linear, Role
 from tilewright.simulate.machine.gpu import WARP_LANES
@@ -91,6 +93,10 @@ def _is_load(op: Op) -> bool:
     return plain and not any(map(form.has, _STRONG))
 
 
+def _is_store(op: Op) -> bool:
+    return op.form.row.stores or op.form.row.access == "atomic"
+
+
 def is_own(op: Op) -> bool:
     """Whether an instruction only computes its thread's registers from its thread's registers."""
     row = op.form.row
@@ -155,7 +161,12 @@ class _Paths:
             for block in values.graph.blocks
             for at, op in enumerate((*block.ops, *([block.end] if block.end else [])))
         }
-        self._deciding = {block.predicate for block in values.graph.blocks if block.predicate}
+        self._deciding: dict[str, list[Block]] = {}
+        for one in values.graph.blocks:
+            if one.predicate:
+                self._deciding.setdefault(one.predicate, []).append(one)
+        self._regions: dict[int, list[Op]] = {}
+        self._certain = post_dominators([one.successors for one in values.graph.blocks])
         self._reached = self._reach(values.graph.blocks)
 
     def users(self, load: Op) -> _Threads:
@@ -165,15 +176,15 @@ class _Paths:
         waiting = list(load.writes)
         while waiting:
             register = waiting.pop()
-            if register in self._deciding:
-                return ~self._none
-            for op in self._values.readers.get(register, ()):
-                if op.guard is not None and op.guard.register.name == register:
-                    return ~self._none
-                if op.form.row.stores or op.form.row.access == "atomic":
+            decided = [op for block in self._deciding.get(register, ()) for op in self._between(block)]
+            readers = [op for op in self._values.readers.get(register, ()) if op.form.row.role is not Role.JUMP]
+            for op in (*decided, *readers):
+                if _is_store(op):
                     used |= _sources(self._executing(op), depends[register])
                     continue
-                if not is_own(op) and op.form.row.role not in _OF_WARP:
+                guarded = op.guard is not None and op.guard.register.name == register
+                whole = op.form.row.role in _OF_WARP and not guarded and op in readers
+                if not (is_own(op) or whole or (_is_load(op) and op not in readers)):
                     return ~self._none
                 through = _after(op, depends[register])
                 for written in op.writes:
@@ -182,6 +193,21 @@ class _Paths:
                         depends[written] = before | through
                         waiting.append(written)
         return used
+
+    def _between(self, block: Block) -> list[Op]:
+        """The instructions that a branch decides on: up to where its ways meet; in a loop, itself too."""
+        if block.index in self._regions:
+            return self._regions[block.index]
+        blocks, found = self._values.graph.blocks, self._regions.setdefault(block.index, [])
+        waiting, seen = list(block.successors), set[int]()
+        while waiting:
+            one = blocks[waiting.pop()]
+            if one.index not in seen and not (one is not block and self._certain[block.index] >> one.index & 1):
+                seen.add(one.index)
+                waiting += one.successors
+                ends = one.end is not None and (one is block or one.kind not in ("jump", "branch", "exit"))
+                found += [*one.ops, *([one.end] if one.end is not None and ends else [])]
+        return found
 
     def _executing(self, op: Op) -> _Threads:
         """The threads that may execute an instruction."""

@@ -511,7 +511,7 @@ struct tw_shadow_launch {
     uint64_t *writes;     // W of global memory
     uint64_t *reads;      // R
     uint64_t *stored;     // what unordered stores wrote
-    uint64_t *readers;    // of its cells: the reads of several blocks, TW_READERS_MAX each; null if they are not kept apart
+    uint64_t *readers;    // of its cells: reads of several blocks, TW_READERS_MAX each; null if they are not kept apart
     uint32_t *lists;      // of its cells: that of R, `born` in the upper half; null if there are none
     uint8_t *quiet;       // of its cells: all ones if several blocks have read it, all may, and nothing has written it
     // orders.py, which knows the order that fences and atomics make; null if the kernel has no fences.

@@ -66,6 +66,18 @@ def _idle(body: str, block: tuple[int, int, int] = (64, 1, 1), weak: str = "") -
             "st.global.u32 [%rd1], %r3;",
             0,
         ),
+        # it decides a branch or a guard of the first thread's store
+        (
+            f"setp.ge.u32 %p2, %r1, %r8; @%p2 bra E; add.u32 %r4, %r1, 1; {_FIRST} @%p1 st.global.u32 [%rd1], %r4; E:",
+            63,
+        ),
+        (
+            "setp.ge.u32 %p2, %r1, %r8; @%p2 bra E; ld.global.u32 %r4, [%rd1+8];"
+            f"{_FIRST} @%p1 st.global.u32 [%rd1], %r4; E:",
+            63,
+        ),
+        (f"{_FIRST} setp.lt.u32 %p2, %r1, %r8; and.pred %p3, %p1, %p2; @%p3 st.global.u32 [%rd1], %r1;", 63),
+        (f"setp.lt.u32 %p2, %r1, %r8; @%p2 add.u32 %r4, %r1, 1; {_FIRST} @%p1 st.global.u32 [%rd1], %r4;", 63),
         # a second use by all
         ("setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%rd1], %r1; st.global.u32 [%rd1+4], %r1;", 0),
     ],
@@ -79,6 +91,9 @@ def test_stores_are_left_out_by_threads_whose_guard_or_branch_is_false(body: str
     [
         "setp.eq.u32 %p2, %r1, 0; @%p2 bra E; st.global.u32 [%rd1+4], %r2; E:",  # it decides a branch
         "setp.eq.u32 %p2, %r1, 0; @%p2 st.global.u32 [%rd1+4], %r2;",  # a guard
+        "setp.eq.u32 %p2, %r1, 0; mov.u32 %r3, 1; @%p2 bra E; mov.u32 %r3, 2; E: st.global.u32 [%rd1+4], %r3;",
+        "setp.eq.u32 %p2, %r1, 0; @%p2 bra E; bar.sync 0; E:",
+        "L: setp.eq.u32 %p2, %r1, 0; @%p2 bra L;",  # how often a loop runs
         "cvt.u64.u32 %rd2, %r1; ld.global.u32 %r3, [%rd2];",  # an address
         "st.shared.u32 [s], %r1; ld.shared.u32 %r3, [s];",  # any thread of the block gets it
     ],
