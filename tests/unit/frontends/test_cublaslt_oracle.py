@@ -1066,6 +1066,11 @@ def test_algorithms_by_number(library: Library) -> None:
     assert library.call(check, *given, algo.ctypes.data, result.ctypes.data) == "SUCCESS"
     assert (result[:64].min(), result[64:76].max()) == (255, 0)
     assert library.call(check, *given, 0, result.ctypes.data) == "INVALID_VALUE"
+    clusters, number = algo.copy(), lt_calls.ALGO.attributes["CLUSTER_SHAPE_ID"].number
+    shape = np.array([3], "u2")
+    setting = (clusters.ctypes.data, number, shape.ctypes.data, 2)
+    assert library.call("cublasLtMatmulAlgoConfigSetAttribute", *setting) == "SUCCESS"
+    assert library.call(check, *given, clusters.ctypes.data, result.ctypes.data) == "NOT_SUPPORTED"
     held, written = np.full(4, 99, "u4"), np.zeros(1, "u8")
     for name, at in lt_calls.CAPABILITIES.items():
         given = (algo.ctypes.data, at.number, held.ctypes.data, at.size_bytes, written.ctypes.data)

@@ -129,7 +129,9 @@ def _check(gpu: SimulatedGpu, handle: int, desc: int, *given: int) -> None:
     """Whether an algorithm can do a product; its fields of a result but for the algorithm."""
     *layouts, algo, result = given[:6]  # and a stream, perhaps
     handles.handle_of(gpu, handle)
-    held(gpu, "MatmulAlgo", algo)
+    shape = held(gpu, "MatmulAlgo", algo)["CLUSTER_SHAPE_ID"]
+    if shape:
+        raise RefusedCall("NOT_SUPPORTED", f"an algorithm must choose its clusters (got {shape})")
     if not result:
         raise RefusedCall("INVALID_VALUE", "`result` must be an address (got 0)")
     product = Product.planned(gpu, desc, *layouts)

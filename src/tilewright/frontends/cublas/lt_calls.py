@@ -165,9 +165,10 @@ ALGO = Descriptor(
     ),
     ("cublasLtMatmulAlgoConfigAttributes_t", "CUBLASLT_ALGO_CONFIG_"),
 )
-#: What algorithms can do: all of them everything that is served, at any alignment.
+#: What algorithms can do: all of them everything that is served, at any alignment. What has no effect, they lack, so
+#: programs that try all combinations try few.
 CAPABILITIES = _attributes(
-    "SPLITK_SUPPORT:i=1 REDUCTION_SCHEME_MASK:I=7 CTA_SWIZZLING_SUPPORT:I=1 STRIDED_BATCH_SUPPORT:i=1 "
+    "SPLITK_SUPPORT:i REDUCTION_SCHEME_MASK:I CTA_SWIZZLING_SUPPORT:I STRIDED_BATCH_SUPPORT:i=1 "
     "OUT_OF_PLACE_RESULT_SUPPORT:i=1 UPLO_SUPPORT:i TILE_IDS:I CUSTOM_OPTION_MAX:i CUSTOM_MEMORY_ORDER@10:i "
     "POINTER_MODE_MASK:I=31 EPILOGUE_MASK:I=1023 STAGES_IDS:I LD_NEGATIVE:i NUMERICAL_IMPL_FLAGS:Q "
     "MIN_ALIGNMENT_A_BYTES:I=1 MIN_ALIGNMENT_B_BYTES:I=1 MIN_ALIGNMENT_C_BYTES:I=1 MIN_ALIGNMENT_D_BYTES:I=1 "
