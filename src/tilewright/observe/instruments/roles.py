@@ -54,6 +54,7 @@ class Op(enum.IntEnum):
     MULTIPLY = 9
     FILL = 10  #: Copy of `number` lines of `lanes` bytes to tensor memory.
     COMMIT = 11  #: Arrival when the thread's earlier products and copies are complete.
+    FOLLOW = 12  #: `number` arrivals after the thread's copies by `cp.async`, which the phase expects beside its own.
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,8 @@ def _op(site: Site) -> Op:
         return Op.WAIT
     if form.has("commit"):
         return Op.COMMIT
+    if form.has("arrive") and form.has("async") and not form.has("noinc"):
+        return Op.FOLLOW
     if form.has("arrive") or form.has("arrive_drop"):
         return Op.ARRIVE_EXPECT if form.has("expect_tx") else Op.ARRIVE
     return Op.INIT if form.has("init") else Op.EXPECT if form.has("expect_tx") else Op.OTHER

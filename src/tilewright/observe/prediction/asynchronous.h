@@ -231,6 +231,11 @@ static void do_one(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm
     case TW_SM_OP_ARRIVE:
         expect(to, (struct tw_sm_arrival){end + way, 0, 0, 0, place, operation->number, 0});
         break;
+    case TW_SM_OP_FOLLOW:
+        expect(to, (struct tw_sm_arrival){from, 0, 0, 0, place, -(int64_t)operation->number, 0});
+        end = (double)warp->copied > end ? (double)warp->copied : end;
+        expect(to, (struct tw_sm_arrival){end, 0, 0, 0, place, operation->number, 0});
+        break;
     case TW_SM_OP_EXPECT:
     case TW_SM_OP_ARRIVE_EXPECT:
         expect(to, (struct tw_sm_arrival){from + way, 0, 0, 0, place, lanes, operation->number});

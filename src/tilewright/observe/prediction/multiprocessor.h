@@ -40,6 +40,7 @@ enum {
     TW_SM_OP_MULTIPLY = 9,
     TW_SM_OP_FILL = 10,
     TW_SM_OP_COMMIT = 11,
+    TW_SM_OP_FOLLOW = 12,
 
         // What a partition's clocks were spent on: an instruction, or what the next ready warp had waited for.
     TW_SM_ISSUED = 0,

@@ -161,6 +161,65 @@ def test_a_sample_that_is_counted_outlives_the_launchs_limit() -> None:
     assert seen.predicted(seen.counted[0]).seconds > 0
 
 
+#: Operations on an mbarrier of all threads, and copies that it may count.
+HEAD = r"""
+typedef unsigned long long u64;
+__device__ unsigned at(void *room) { return (unsigned)__cvta_generic_to_shared(room); }
+__device__ void make(u64 *room) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 128;" ::"r"(at(room)) : "memory"); }
+__device__ void arrive(u64 *room)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at(room)) : "memory");
+}
+__device__ void follow(u64 *room)
+{
+    asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(at(room)) : "memory");
+}
+__device__ void copy(float *to, const float *from)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at(to)), "l"(from) : "memory");
+}
+__device__ void wait(u64 *room, int parity)
+{
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again; }"
+                 ::"r"(at(room)), "r"(parity) : "memory");
+}
+"""
+
+#: Copies run two tiles ahead: the inner loop runs twice, then once a tile, then not at all, as in `cuda::pipeline`.
+AHEAD = (
+    HEAD
+    + r"""
+extern "C" __global__ void ahead(const float *in, float *out, int tiles)
+{
+    __shared__ alignas(16) float s[2][128];
+    __shared__ alignas(8) u64 full[2], empty[2];
+    float sum = 0;
+    if (threadIdx.x == 0)
+        for (int i = 0; i < 4; i++) make(i < 2 ? full + i : empty + i - 2);
+    __syncthreads();
+    for (int t = 0, next = 0; t < tiles; t++) {
+        for (; next < tiles && next < t + 2; next++) {
+            wait(empty + next % 2, next / 2 % 2 ^ 1);
+            copy(&s[next % 2][threadIdx.x], in + 128 * next + threadIdx.x);
+            FOLLOWED
+            arrive(full + next % 2);
+        }
+        wait(full + t % 2, t / 2 % 2);
+        sum += s[t % 2][threadIdx.x];
+        arrive(empty + t % 2);
+    }
+    out[blockIdx.x * 128 + threadIdx.x] = sum;
+}"""
+)
+
+
+@pytest.mark.parametrize("followed", ["", "follow(full + next % 2);"])
+def test_copies_run_ahead_of_their_use(followed: str) -> None:
+    program = Program.from_cuda(AHEAD.replace("FOLLOWED", followed), "ahead", (9, 0))
+    given = np.ones(1024, np.float32), np.zeros(BLOCKS * THREADS, np.float32), np.int32(8)
+    assert tw.predict(program, BLOCKS, THREADS, given, gpu="h100").clocks > 1000
+
+
 #: A warp fills two buffers in turns, and another reads them; WAIT is how the first waits until one is empty.
 HANDED_ON = r"""
 typedef unsigned long long u64;
