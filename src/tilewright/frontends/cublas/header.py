@@ -220,7 +220,9 @@ def _initialisers() -> Iterator[str]:
             plain = Function(name, "", "", ((kind, place), *others))
             given = "".join(f", {one}" for _, one in others)
             yield _wrapped(f"static inline cublasStatus_t {name}({plain.declared})", "", "    ")
-            yield f"{{\n    return {name}_internal({place}, sizeof *{place}{given});\n}}"
+            yield "{"
+            yield _wrapped(f"return {name}_internal({place}, sizeof *{place}{given});", "    ", "        ")
+            yield "}"
 
 
 def _wrapped(line: str, first: str, later: str | None = None) -> str:

@@ -27,7 +27,7 @@ _SUMMED = tuple(one for one in _TRANSFORMED if one != "int8")
 #: The type of two floats in a byte, and the types of the parts of complex numbers in two planes, by `cudaDataType`.
 FLOAT4 = "float4_e2m1fn"
 KINDS: Mapping[int, str] = MappingProxyType({**DATA_TYPES, 33: FLOAT4})
-PLANES: Mapping[int, str] = MappingProxyType({4: "float32", 6: "float16", 15: "bfloat16"})
+PLANES: Mapping[int, str] = MappingProxyType(dict(zip((4, 6, 15), "float32 float16 bfloat16".split(), strict=True)))
 #: Values of a `cublasLtOrder_t`: by columns, by rows, and those of tiles of 32 columns with the rows of a tile.
 COLUMNS, ROWS = 0, 1
 TILES: Mapping[int, int] = MappingProxyType({2: 1, 3: 8, 4: 32})

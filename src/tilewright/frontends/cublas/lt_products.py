@@ -103,7 +103,7 @@ def types_of(compute: int, scale: int, *matrices: int, planar: bool = False) -> 
     single = np.dtype("float32")
     if planar:
         whole = np.dtype("complex64")
-        right = a == b in ("float16", "bfloat16") and c == d in (a, "float32") and compute == COMPUTE_TYPES["32F"]
+        right = a == b in "float16 bfloat16".split() and c == d in (a, "float32") and compute == COMPUTE_TYPES["32F"]
         found = Types(whole, whole, whole) if right else None
     elif a == b == FLOAT4:
         bias = next((row.split()[2] for row in _FLOAT4_RESULTS if row.startswith(f"{c} {d} ")), "")

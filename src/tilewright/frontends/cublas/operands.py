@@ -21,7 +21,7 @@ _LETTERS: Mapping[str, str] = MappingProxyType(
     {"S": "float32", "D": "float64", "C": "complex64", "Z": "complex128", "H": "float16"}
 )
 #: Element types of functions whose names say several, by the type in C.
-_ELEMENTS: Mapping[str, str] = MappingProxyType({"float": "float32", "__half": "float16", "__nv_bfloat16": "bfloat16"})
+_ELEMENTS: Mapping[str, str] = MappingProxyType({one.cuda: one.name for one in DTYPES if one.cuda})
 #: Element types by the number of a `cudaDataType`.
 DATA_TYPES: Mapping[int, str] = MappingProxyType(
     {one.cuda_data: one.name for one in (*DTYPES, *COMPOSED) if one.cuda_data is not None}

@@ -544,7 +544,8 @@ static inline cublasStatus_t cublasLtEmulationDescInit(cublasLtEmulationDesc_t p
 static inline cublasStatus_t cublasLtGroupedMatrixLayoutInit(cublasLtMatrixLayout_t place, cudaDataType type, int
     groupCount, const void *rows_array, const void *cols_array, const void *ld_array)
 {
-    return cublasLtGroupedMatrixLayoutInit_internal(place, sizeof *place, type, groupCount, rows_array, cols_array, ld_array);
+    return cublasLtGroupedMatrixLayoutInit_internal(place, sizeof *place, type, groupCount, rows_array, cols_array,
+        ld_array);
 }
 #ifdef __cplusplus
 }
