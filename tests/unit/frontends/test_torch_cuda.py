@@ -174,18 +174,6 @@ def test_a_vector_times_a_matrix_is_a_vector(gpu: SimulatedGpu) -> None:
     assert found.shape == (4,) and torch.equal(found.cpu(), a @ b)
 
 
-@pytest.mark.parametrize(("multiply", "kernel"), [
-    (lambda x: x @ x, "addmm_cuda"), (lambda x: torch.addmm(x, x, x), "addmm_cuda"), (lambda x: x @ x[0], "addmv"),
-    (lambda x: x[None] @ x[None], "baddbmm_cuda"), (lambda x: x[0].dot(x[0]), "dot"),
-    (lambda x: torch.einsum("ij,jk", x, x), "baddbmm_cuda"), (lambda x: torch.mm(x, x, out=x.clone()), "addmm_cuda"),
-])  # fmt: skip
-def test_torch_has_no_products_of_integers_on_a_gpu(gpu: SimulatedGpu, multiply: Any, kernel: str) -> None:
-    for dtype, name in ((torch.int32, "Int"), (torch.uint8, "Byte"), (torch.bool, "Bool")):
-        with pytest.raises(RuntimeError, match=f"\"{kernel}.*\" not implemented for '{name}'"):
-            multiply(torch.ones(2, 2, dtype=dtype, device="cuda"))
-    assert multiply(torch.eye(2, device="cuda")).sum() > 0
-
-
 @pytest.mark.parametrize("multiply", [torch.matmul, tw.matmul], ids=["torch", "tilewright"])
 def test_transforms_of_functions(gpu: SimulatedGpu, multiply: Any) -> None:
     host = torch.rand(3, 4), torch.rand(4, 5)

@@ -25,29 +25,9 @@ from tilewright.simulate.run.whole_products import whole_product
 
 #: Matrix products of `torch.ops.aten`, with the number of operands that are added to the product.
 PRODUCTS = MappingProxyType({"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1})
-#: The kernels of GPUs for products, which take no integers. The message for other dtypes names them.
-KERNELS = MappingProxyType({
-    **dict.fromkeys(("mm", "addmm", "addmm_"), "addmm_cuda"), "dot": "dot", "vdot": "vdot",
-    **dict.fromkeys(("bmm", "baddbmm", "baddbmm_"), "baddbmm_cuda"),
-    **dict.fromkeys(("mv", "addmv", "addmv_"), "addmv_impl_cuda"),
-})  # fmt: skip
-_INTEGERS = MappingProxyType({
-    torch.uint8: "Byte", torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long",
-    torch.bool: "Bool",
-})  # fmt: skip
 _FORMATS = MappingProxyType({torch.float16: "f16", torch.bfloat16: "bf16"})
 #: Compute capability of the first GPUs with tensor cores.
 _OLDEST_CC = (7, 0)
-
-
-def refuse_integers(name: str, operands: Sequence[Any]) -> None:
-    """Reject a product of integers, for which torch has no kernel on a GPU.
-
-    Raises RuntimeError, torch's.
-    """
-    kinds = [_INTEGERS.get(one.dtype, "") for one in operands if isinstance(one, torch.Tensor) and one.numel()]
-    if kinds and all(kinds):
-        raise RuntimeError(f"\"{KERNELS[name]}\" not implemented for '{kinds[0]}'")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,15 +32,13 @@ from tilewright.frontends.torch.devices import (
 )
 from tilewright.frontends.torch.generators import drawing, require_of
 from tilewright.frontends.torch.memory import allocated, copied, extent_bytes
-from tilewright.frontends.torch.products import KERNELS, PRODUCTS, Product, refuse_integers
+from tilewright.frontends.torch.products import PRODUCTS, Product
 from tilewright.simulate.device.gpu import SimulatedGpu
 from tilewright.simulate.device.installed_gpu import current_gpu, installed_gpu
 from tilewright.simulate.observer import ArgumentFact
 
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
 _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
-#: Dtypes of products that are computed as the CPU does.
-_PLAIN = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex128})
 #: The operation whose second result, the lengths, stays on the host.
 _PACKS = "_pack_padded_sequence"
 #: Its inverse, which torch makes of operations that start with a tensor on the host.
@@ -225,8 +223,6 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             if kwargs.get("device") is not None and kwargs["device"].type != "meta":
                 require_only_gpu(kwargs["device"])
                 plain_kwargs["device"] = torch.device("cpu")
-        if known.name in KERNELS:
-            refuse_integers(known.name, plain_args)
         product = Product.of(operation, plain_args, plain_kwargs, gpu.record) if known.name in PRODUCTS else None
         if product is not None and any(observer.leaves_out for observer in gpu.observers):
             return _left_out(gpu, product)
@@ -306,7 +302,7 @@ def _made(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> DeviceT
     given: dict[int, DeviceTensor] = {}
     plain = _elements(args, given)
     named = dict(zip(kwargs, _elements(kwargs.values(), given), strict=True)) if kwargs else kwargs
-    if function.__name__ in shortcuts.PRODUCTS and any(one.dim() != 2 or one.dtype not in _PLAIN for one in plain):
+    if function.__name__ in shortcuts.PRODUCTS and any(one.dim() != 2 or one.dtype in autocast.HALVES for one in plain):
         return None
     with torch._C.DisableTorchFunctionSubclass():
         if torch.is_grad_enabled():
