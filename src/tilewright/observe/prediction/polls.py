@@ -6,11 +6,13 @@ comes to such a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
+from tilewright.ground.native.memo import bounded
 from tilewright.simulate.isa import Role
+from tilewright.simulate.programs.listing import parsed
 from tilewright.simulate.programs.program import Program
-from tilewright.simulate.translate.analysis.graph import Block, Graph, Op, build, is_strong
+from tilewright.simulate.translate.analysis.graph import Block, Op, build, is_strong
 
 #: Instructions after which a loop is more than a wait.
 _ACTS = frozenset({Role.CALL, Role.RETURN, Role.EXIT, Role.TRAP, Role.WARPGROUP, Role.TENSOR_MEMORY})
@@ -22,24 +24,27 @@ def polled_once(program: Program, executed: Mapping[int, float]) -> dict[int, fl
     `executed`: the same with all polls, by PTX line.
     """
     found = dict(executed)
-    graph = build(program.module.functions[program.entry], program.name)
-    for tail, header in graph.back_edges:
-        loop = graph.blocks[header : tail + 1]
-        if header in graph.spin_headers and _polls(loop):
-            entered = sum(_times(block, executed) for block in _before(graph, header, tail))
-            for line in (op.instruction.ptx_line for block in loop for op in _instructions(block)):
-                if line in found:
-                    found[line] = min(found[line], entered)
+    for loop, before in _loops(program.ptx, program.entry):
+        entered = sum(max((executed.get(line, 0.0) for line in block), default=0.0) for block in before)
+        found |= {line: min(found[line], entered) for line in loop if line in found}
     return found
 
 
-def _before(graph: Graph, header: int, tail: int) -> Iterator[Block]:
-    """The blocks from which a loop is entered."""
-    return (one for one in graph.blocks if header in one.successors and not header <= one.index <= tail)
+@bounded(64)
+def _loops(ptx: str, entry: str) -> tuple[tuple[list[int], list[list[int]]], ...]:
+    """The lines of each polling loop of a kernel, and those of each block from which it is entered."""
+    graph = build(parsed(ptx).functions[entry], entry)
+    found = []
+    for tail, header in graph.back_edges:
+        loop = graph.blocks[header : tail + 1]
+        if header in graph.spin_headers and _polls(loop):
+            before = [one for one in graph.blocks if header in one.successors and not header <= one.index <= tail]
+            found.append(([line for block in loop for line in _lines(block)], [_lines(block) for block in before]))
+    return tuple(found)
 
 
-def _times(block: Block, executed: Mapping[int, float]) -> float:
-    return max((executed.get(op.instruction.ptx_line, 0.0) for op in _instructions(block)), default=0.0)
+def _lines(block: Block) -> list[int]:
+    return [op.instruction.ptx_line for op in _instructions(block)]
 
 
 def _instructions(block: Block) -> list[Op]:
