@@ -65,7 +65,7 @@ enum tw_followed {
     TW_PIECE_BYTES = 16,  // of what copies and products access
     TW_CELL_RUN = 8,  // cells of a row: one AVX-512 register
     TW_BUCKETS = 1024,     // of lists of accesses by several warps
-    TW_READERS_MAX = 4,    // blocks whose reads of one cell are kept apart
+    TW_READERS_MAX = 4,    // blocks whose reads of one cell are kept one by one
     TW_ASKED_MAX = 4,      // questions whose answers a warp keeps
     TW_BLURRED_SITES = 16,
     TW_BLURRED_MAX = 64,
@@ -511,7 +511,7 @@ struct tw_shadow_launch {
     uint64_t *writes;     // W of global memory
     uint64_t *reads;      // R
     uint64_t *stored;     // what unordered stores wrote
-    uint64_t *readers;    // of its cells: reads of several blocks, TW_READERS_MAX each; null if they are not kept apart
+    uint64_t *readers;    // of its cells: the reads of up to TW_READERS_MAX blocks; null if they are not kept
     uint32_t *lists;      // of its cells: that of R, `born` in the upper half; null if there are none
     uint8_t *quiet;       // of its cells: all ones if several blocks have read it, all may, and nothing has written it
     // orders.py, which knows the order that fences and atomics make; null if the kernel has no fences.

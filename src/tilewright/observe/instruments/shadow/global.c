@@ -205,8 +205,8 @@ static uint64_t put_write(const struct access *me, uint64_t *cell, uint64_t mine
     }
 }
 
-// Keep the read of one block of those that R of a cell does not tell apart; of a further block there may be no room.
-static void keep_apart(const struct access *me, uint64_t cell, uint64_t value)
+// Keep the read of one block among those of a cell that several blocks read. Reads of further blocks are dropped.
+static void keep_reader(const struct access *me, uint64_t cell, uint64_t value)
 {
     uint64_t *all = me->launch->readers + cell * TW_READERS_MAX;
     for (uint32_t n = 0; n < TW_READERS_MAX;) {
@@ -234,8 +234,8 @@ static void keep_readers(const struct access *me, uint64_t cell, uint64_t before
     if (!me->launch->readers || !is_of_blocks(after))
         return;
     if (!is_of_blocks(before))
-        keep_apart(me, cell, before);
-    keep_apart(me, cell, mine);
+        keep_reader(me, cell, before);
+    keep_reader(me, cell, mine);
 }
 
 TW_INLINE static inline void put_read(const struct access *me, uint64_t cell, uint64_t mine, bool lists)

@@ -14,7 +14,7 @@ static inline bool fits(uint64_t number, uint64_t clock)
     return clock <= TW_CLOCK_MAX && number <= TW_BLOCK_MAX;
 }
 
-// Whether one more block's read of a cell can be kept apart.
+// Whether the read of one more block of a cell can be kept.
 static inline bool has_room(const struct tw_shadow_launch *launch, uint64_t cell)
 {
     return launch->readers &&

@@ -75,8 +75,8 @@ _MBARRIER_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventK
 GAP_BYTES = 512
 #: A block's local memory is not judged if it is larger: every block starts with a copy of its states.
 _LOCAL_MAX_BYTES = 16 << 20
-#: Of more global memory in use, the reads of one cell by several blocks are not kept apart: 8 times its bytes, or more.
-_APART_MAX_BYTES = 32 << 20
+#: With more global memory in use, the reads of a cell are not kept for each block: they take 8 times its bytes or more.
+_READERS_MAX_BYTES = 32 << 20
 #: Copies that are followed at once in any case; and the bytes of shared memory for each, and the most, of a warp's
 #: copies and of a block's bulk copies.
 _FOLLOWED = 256
@@ -269,8 +269,8 @@ class MemoryCheck(Instrument):
         self._orders = orders.Orders(math.prod(facts.grid), scoped=self._scoped) if self.orders else None
         cells = facts.global_bytes // self.cell_bytes + 8
         # one mapping for all: only whole large pages can be used
-        apart = READERS_BYTES * (self.orders and facts.global_bytes <= _APART_MAX_BYTES)
-        each = (8, 8, 8, apart, 4 if self._waits_for_some and warps > 1 else 0, 1)  # bytes of a cell
+        readers = READERS_BYTES * (self.orders and facts.global_bytes <= _READERS_MAX_BYTES)
+        each = (8, 8, 8, readers, 4 if self._waits_for_some and warps > 1 else 0, 1)  # bytes of a cell
         ends = [cells * end for end in itertools.accumulate(each)]
         self._cells = np.split(areas().take(ends[-1]), ends[:-1])
         states = self._mark(facts)
