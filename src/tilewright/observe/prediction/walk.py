@@ -76,9 +76,7 @@ class Turns:
         """`blocks` are the PTX lines of the operations in each block, `turns` the turns of each line, in order."""
         after = [[ways.edges[edge][1] for edge in out] for out in ways.outs()]
         self._blocks = blocks
-        self._after = after
         self._ahead = [self._first(after, block) for block in range(len(blocks))]
-        self._reached: dict[int, frozenset[int]] = {}
         self._left = {line: list(reversed(numbers)) for line, numbers in turns.items()}
         self._done = 0
 
@@ -107,22 +105,6 @@ class Turns:
                 break
             block = after[block][0]
         return self._blocks[block]
-
-    def due(self, ways: Graph, edges: Sequence[int]) -> list[int]:
-        """The edges on which the operation whose turn it is may come first, behind further branches."""
-        return [n for n in edges if self._done in map(self._next, self._reach(ways.edges[n][1]))]
-
-    def _reach(self, block: int) -> frozenset[int]:
-        """The lines of the operations that may follow a block first, itself included, whatever its branches do."""
-        if block not in self._reached:
-            waiting, seen, lines = [block], {END}, set[int]()
-            while waiting:
-                if (one := waiting.pop()) not in seen:
-                    seen.add(one)
-                    lines.update(done := [line for line in self._blocks[one] if line in self._left])
-                    waiting += [] if done else self._after[one]
-            self._reached[block] = frozenset(lines)
-        return self._reached[block]
 
     def _next(self, line: int) -> int:
         """The turn of a line's next operation; -1 if there is none."""
@@ -211,17 +193,14 @@ def walk(
             if not loop.holds(before):
                 loop.enter(kept.get(block))
             loop.left -= 1
-        edges: Sequence[int] = [n for n in outs[block] if flow[n] > NONE] or outs[block]
-        if turns is not None:
-            turns.passes(block)
-            edges = turns.due(ways, edges) or turns.due(ways, outs[block]) or edges  # other flows have the same counts
-        edges = _open(ways, loops, block, edges)
+        edges = _open(ways, loops, block, [n for n in outs[block] if flow[n] > NONE] or outs[block])
         if not edges:
             raise CompileError(
                 f"a predicted kernel must continue after each instruction (got number {end - 1}, which leads nowhere); "
                 "leave it out of the kernel"
             )
         if turns is not None:
+            turns.passes(block)
             edges = [edges[n] for n in turns.among([ways.edges[edge][1] for edge in edges])]
         edge = max(edges, key=lambda n: flow[n] * seen[block] / max(visits[block], NONE) - taken[n])
         if block in ways.calls:
